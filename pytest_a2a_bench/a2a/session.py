@@ -104,7 +104,7 @@ class AgentSession:
         self._answered_at = 0.0
         self._turn_usage = Usage()
         self._has_resumed = False
-        self.has_moved = False
+        self.has_moved: bool = False
         self.is_over = False
         self.context_id: str | None = None
         self.a2a_task_id: str | None = None

@@ -27,9 +27,9 @@ class ObservedAgent:
     :param retry_after: seconds that a client is asked to wait.
     """
 
-    situations = tuple(SITUATIONS)
+    situations: tuple[str, ...] = tuple(SITUATIONS)
     """The words that choose a situation."""
-    cards = tuple(CARDS)
+    cards: tuple[str, ...] = tuple(CARDS)
     """The names of cards for :meth:`at`."""
 
     def __init__(self, place: BindAddress | None = None, retry_after: int = 1) -> None:
