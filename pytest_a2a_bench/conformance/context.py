@@ -325,6 +325,13 @@ class Context:
             self.skip(f"{what}: the agent answers with a {event.kind or 'result of no known kind'}, not with a Task")
         return event.body
 
+    def event_of(self, reply: WireReply, what: str) -> StreamEvent:
+        """Return the Task or Message in the reply to a message; end the check where it is neither."""
+        event = read_event(self.needed(reply, what).result)
+        if self.version != "0.3" and event.kind not in ("task", "message"):
+            self.skip(f"{what} gives neither a task nor a message, which SEND-001 judges")
+        return event
+
     def events_of(self, reply: WireReply, what: str, judge: str = "") -> list[StreamEvent]:
         """Return the events of a stream, whether or not it ended; end the check where there is none."""
         if not reply.events:

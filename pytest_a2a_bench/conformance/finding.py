@@ -135,6 +135,8 @@ class Requirement:
     :param ask: the requests that its check sends.
     :param expected: what a finding says was expected where its check says nothing else; empty for ``text``.
     :param rules: names by which the rules of a card know it in whatever version.
+    :param explains: what follows where it is broken: a regular expression -> ids of requirements, whose findings on the
+        same interface are consequences where each of them matches it.
     :param tags: ``served`` for what the serving of a card shows and a file does not, ``online`` for what shows whether
         a card is true.
     """
@@ -159,6 +161,7 @@ class Requirement:
     expected: str = ""
     rules: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    explains: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
 
     @property
     def is_widened(self) -> bool:

@@ -1,9 +1,9 @@
 """Group check results that have one cause: the worst is reported, the others are listed beneath it (pure).
 
-Two results have one cause where the answers that they rest on have one shape: the same status, error or message, or the
-same header or member ignored. The first of a group, the worst one, is the cause and names what it explains; the others
-become ``explained`` and count nowhere. A waived result stands alone: a defect must not disappear behind the waiver of
-another check.
+Two results have one cause where the catalogue says that one follows from the other (:attr:`.Requirement.explains`), or
+where the answers that they rest on have one shape: the same status, error or message, or the same header or member
+ignored. The first of a group, the worst one, is the cause and names what it explains; the others become ``explained``
+and count nowhere. A waived result stands alone: a defect must not disappear behind the waiver of another check.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _SHORTENED = re.compile(r"\.\.\. \(\d+ more characters\)$")
 _METHOD_URL = re.compile(r'the URL "([^"]+)" is the path of one method')
 _METHOD_PATH = re.compile(r"(.*?/message:(?:send|stream))(?:/|$)")
 _LOWER = frozenset({("SHOULD", "MUST"), ("MAY", "MUST"), ("MAY", "SHOULD")})
+_JUDGED = ("failed", "warned")
 # What a proxy says by itself of an agent behind it.
 _GATEWAYS = (502, 503, 504)
 _STREAMS = frozenset({*STREAMING, "stream", "resubscribe"})
@@ -73,11 +74,9 @@ _KINDS: Mapping[str, _Kind] = {
     "breakdown": _Kind("valid requests are answered with an internal error"),
     "server error": _Kind("the server fails on bad input instead of refusing it"),
     **{f"the {name}": _Kind(f"the {name} is not looked at") for name in _IGNORABLE},
-    "lost artifacts": _Kind("GetTask has lost the artifacts", ("SEND-003",)),
     "refused interface": _Kind("", _UNTRUE),
     "refusal": _Kind("one refusal, whatever is asked", least=2),
     "validation": _Kind("messages are not validated", least=3),
-    "kind": _Kind("", ("DM-012",)),
     "member": _Kind(),
     "place": _Kind(),
     "words": _Kind(),
@@ -95,8 +94,6 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
         # A leaked secret is shown, whatever else is wrong with that member.
         if pointer and rule != "CARD-017":
             yield "member", (pointer,)
-    elif pointer.endswith("/kind"):
-        yield "kind", here
     # How the answer looked on the wire differs from binding to binding.
     text = _VARIABLE.sub("#", _ANSWER.sub("an answer", _ERROR.sub(r"error \1", finding.found)))
     # An error is the same whatever was to be checked; a defect is one of a requirement.
@@ -109,7 +106,7 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
     if rule in _UNTRUE and (found := _METHOD_PATH.match(last.url)):
         yield "method path", (version, found[1])
     if pointer and result.binding != CARD:
-        yield "place", (*here, finding.found, pointer, last.request)
+        yield "place", (*here, finding.found, pointer, last.request or last.url)
     if speech := _speech(last):
         yield "speech", (*here, speech)
     if error is not None and error.name == "MethodNotFoundError" and error.code is not None:
@@ -137,10 +134,6 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
             yield "refusal", said
     if error is None and not last.problem and rule.startswith("VAL-"):
         yield "validation", (version,)
-    if rule in ("SEND-003", "STREAM-016") and "/artifacts" in pointer and last.method in ("GetTask", "tasks/get"):
-        task = _result_in(last.response)
-        if isinstance(task, Mapping) and "status" in task and not task.get("artifacts"):
-            yield "lost artifacts", here
     yield from ((f"the {name}", here) for name in _ignored(result, finding))
 
 
@@ -198,6 +191,7 @@ def fold(results: Iterable[CheckResult], stands_alone: Alone = lambda result: Fa
     :param stands_alone: returns whether a result may neither be a cause nor be explained, such as a waived one.
     """
     every = list(results)
+    _fold_consequences(every, stands_alone)
     keys = [_keys(r) if r.outcome in FOUND and not stands_alone(r) else {} for r in every]
     for kind in _KINDS:
         groups: dict[Key, list[int]] = {}
@@ -225,6 +219,21 @@ def fold(results: Iterable[CheckResult], stands_alone: Alone = lambda result: Fa
         else r
         for r in shown
     ]
+
+
+def _fold_consequences(every: list[CheckResult], stands_alone: Alone) -> None:
+    """Fold what follows from another finding on the same interface, as the catalogue says."""
+    places = {result.name: number for number, result in enumerate(every)}
+    for first, cause in enumerate(tuple(every)):
+        entry = cause.requirement
+        for words, name in ((words, id) for words, ids in entry.explains.items() for id in ids):
+            number = places.get(f"{entry.version}/{name}[{cause.binding}]", first)
+            pair = every[first], every[number]
+            ranks = [FOUND.index(r.outcome) for r in pair if r.outcome in _JUDGED and not stands_alone(r)]
+            # What is only a warning explains no failure.
+            if number != first and len(ranks) == 2 and ranks[0] <= ranks[1]:
+                if all(re.search(words, finding.found) for finding in weighty(pair[1])):
+                    explain(every, first, number)
 
 
 def explained(results: Sequence[CheckResult], causes: Mapping[tuple[str, str], Sequence[Cause]]) -> list[CheckResult]:

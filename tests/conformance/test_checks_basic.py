@@ -208,11 +208,6 @@ def test_small_agent_is_right() -> None:
         ("DM-012", in_task(lambda t: t.update(kind="task")), "/task/kind"),
         ("DM-013", in_task(lambda t: t.update(history=None)), "/task/history"),
         ("DM-014", in_task(lambda t: t["artifacts"][0].pop("artifactId")), "/task/artifacts/0/artifactId"),
-        (
-            "PART-009",
-            in_task(lambda t: t["artifacts"][0]["parts"][0].update(kind="text")),
-            "/task/artifacts/0/parts/0/kind",
-        ),
         ("PART-009", in_task(lambda t: t["artifacts"][0].update(parts=[{}])), "/task/artifacts/0/parts/0"),
         ("JR-001", plain(200, json.dumps(answer({"id": 1, "method": "SendMessage"})), "text/plain"), "/content-type"),
         ("JR-003", lambda _, document: document.pop("jsonrpc"), "/jsonrpc"),
@@ -235,6 +230,14 @@ def test_broken_agent_is_found_out(id: str, breaks: Break, pointer: str) -> None
     assert result.outcome == ("failed" if result.requirement.level == "MUST" else "warned"), result
     assert pointer in {f.pointer for f in result.findings}
     assert all(f.found and f.expected and f.spec and f.exchanges for f in result.findings)
+
+
+def test_a_kind_is_what_should_not_be_there() -> None:
+    breaks = in_task(lambda t: t["artifacts"][0]["parts"][0].update(kind="text"))
+    results = judged(breaks, "PART-009"), judged(breaks, "DM-012")
+    found = [result for each in results for result in each.values() if result.outcome != "passed"]
+    assert [(r.requirement.id, r.outcome) for r in found] == [("PART-009", "warned"), ("DM-012", "warned")]
+    assert {f.pointer for r in found for f in r.findings} == {"/task/artifacts/0/parts/0/kind"}
 
 
 def test_where_the_specification_contradicts_itself_the_finding_says_so_and_is_a_warning() -> None:

@@ -54,8 +54,6 @@ def test_a_server_that_always_says_the_same_fails_what_it_should() -> None:
     failed = {r.requirement.id for r in results.values() if r.outcome in ("failed", "warned")}
     gets = {"GET-002", "GET-003", "GET-004", "GET-005", "GET-006"}
     assert failed == {*gets, "MT-002", "MT-003", "MT-005", "MT-007", "CAN-002", "CAN-003", "CAN-007"}
-    # A SHOULD that is not met is a warning.
-    assert {r.requirement.id for r in results.values() if r.outcome == "warned"} == {"GET-003"}
 
 
 @pytest.mark.parametrize(

@@ -472,19 +472,99 @@ def test_a_fault_is_one_finding_with_its_own_name(fault: str, ids: tuple[str, ..
     assert rows == [named]
 
 
-def test_a_stream_that_loses_artifacts_is_a_defect_of_its_own() -> None:
-    def row(id: str, pointer: str, **stored: Any) -> CheckResult:
-        task = {"id": "t", "status": {"state": "TASK_STATE_COMPLETED"}, **stored}
-        seen = Exchange("JSONRPC", "GetTask", "http://h/", response=json.dumps({"jsonrpc": "2.0", "result": task}))
-        found = Finding(id, "error", f"{id}: they differ", pointer=pointer, exchanges=(seen,))
-        return CheckResult(requirement(id), "JSONRPC", "failed", (found,))
+# What the catalogue says to follow from what: the cause, what follows, and what stands for itself.
+CONSEQUENCES = {
+    "an artifact without an id": (
+        ("DM-005", "artifactId of an artifact is missing"),
+        [("STREAM-016", "artifact '': streamed [{}]; GetTask has null"), ("PUSH-012", "parts of an artifact is []")],
+        [("STREAM-016", "the stream ended with state working; GetTask says completed")],
+    ),
+    "artifacts that GetTask has lost": (
+        ("SEND-003", 'artifacts is [{}] in the reply and null in GetTask"'),
+        [("STREAM-016", "artifact 'a': streamed [{}]; GetTask has null")],
+        [("STREAM-016", "artifact 'a': streamed []; GetTask has [{}]")],
+    ),
+    "tasks of one id": (
+        ("MT-003", "3 messages gave tasks ['a', 'a', 'a']"),
+        [
+            ("LIST-001", "nextPageToken is ''"),
+            ("LIST-006", "1 tasks"),
+            ("MT-007", "a task that was there was used again"),
+        ],
+        [("LIST-012", "the task of 2026 is not among those"), ("MT-007", "the new task is in context ''")],
+    ),
+    "a canceled task that goes on": (
+        ("CAN-005", "some time after it was cancelled the task is completed"),
+        [("SEND-007", "a task that is canceled: a message to a task that is over: it was accepted")],
+        [("SEND-007", "a task that is completed: a message to a task that is over: it was accepted")],
+    ),
+    "a chunk of another artifact": (
+        ("STREAM-020", "event 3 appends to artifact 'b', of which there is nothing yet"),
+        [("STREAM-011", "artifact 'b': streamed [{}]; GetTask has null")],
+        [("STREAM-015", "event 4 (artifactUpdate) follows the state completed")],
+    ),
+    "a stream that ends too soon": (
+        ("STREAM-005", "the stream ended while the task was working"),
+        [("SUB-002", "the last state in the stream is working"), ("STREAM-018", "this one stopped at working")],
+        [("STREAM-016", "artifact 'b': streamed [{}]; GetTask has null")],
+    ),
+    "a task that ends with its stream": (
+        ("STREAM-019", "after its stream was closed the task is canceled"),
+        [("GET-001", "a task that is input-required: the state is canceled; sending the message gave input-required")],
+        [("GET-001", "a task that is canceled: the state is completed; sending the message gave canceled")],
+    ),
+    "credentials that are not looked at": (
+        ("AUTH-002", "SendMessage with credentials that nobody has: status 200"),
+        [("XCARD-003", "GetExtendedAgentCard with credentials that nobody has: status 200")],
+        [("XCARD-003", "GetExtendedAgentCard without credentials: status 200")],
+    ),
+    "an extended card for everybody": (
+        ("XCARD-003", "GetExtendedAgentCard without credentials: status 200"),
+        [("AUTH-002", "GetExtendedAgentCard: with credentials that nobody has: status 200")],
+        [("AUTH-002", "SendMessage with credentials that nobody has: status 200")],
+    ),
+    "a wrong code": (
+        ("ERR-JSON-ContentTypeNotSupported", "ContentTypeNotSupportedError is answered with InvalidParamsError"),
+        [("SEND-009", "an undeclared media type: not the error: error InvalidParamsError")],
+        [("SEND-009", "an undeclared media type: it was accepted")],
+    ),
+    "a detail of no type": (
+        ("ERR-002", "data has no @type"),
+        [("ERR-003", "the error has no google.rpc.ErrorInfo")],
+        [("ERR-003", "reason 'X', domain 'a2a-protocol.org'")],
+    ),
+    "a limit of the history that is not kept": (
+        ("SEND-010", "historyLength 0 gives 2 messages"),
+        [("GET-003", "historyLength 0 gives 2 messages"), ("LIST-015", "historyLength 0 gives tasks with 2 messages")],
+        [("GET-003", "with historyLength the artifacts are missing")],
+    ),
+}
 
-    lost = row("SEND-003", "/task/artifacts")
-    assert [r.outcome for r in fold([lost, row("STREAM-016", "/artifacts")])] == ["failed", "explained"]
-    there = row("STREAM-016", "/artifacts", artifacts=[{"artifactId": "a"}])
-    assert [r.outcome for r in fold([lost, there])] == ["failed", "failed"]
-    assert [r.outcome for r in fold([lost, row("STREAM-016", "/status/state")])] == ["failed", "failed"]
-    assert [r.outcome for r in fold([row("SEND-003", "/task/status"), there])] == ["failed", "failed"]
+
+@pytest.mark.parametrize("name", CONSEQUENCES)
+def test_what_follows_from_another_finding_is_listed_beneath_it(name: str) -> None:
+    cause, follow, others = CONSEQUENCES[name]
+    rows = [row(*one) for one in (*follow, cause)]
+    assert [r.outcome for r in fold(rows)] == [*("explained" for _ in follow), "failed"]
+    assert {r.cause for r in fold(rows)[:-1]} == {rows[-1].name}
+    # On another interface, of what has other findings, behind a warning and without the cause each stands for itself.
+    assert {r.outcome for r in fold([row(*one, "HTTP+JSON") for one in follow] + rows[-1:])} == {"failed"}
+    assert {r.outcome for r in fold([row(*one) for one in (*others, cause)])} == {"failed"}
+    assert set(outcomes([*rows[:-1], row(*cause, outcome="warned")]).values()) == {"failed", "warned"}
+    assert {r.outcome for r in fold(rows[:-1])} == {"failed"}
+
+
+def test_what_follows_on_every_interface_is_listed_beneath_one_cause() -> None:
+    names = ("STREAM-020", "event 3 appends to 'b'"), ("SUB-006", "artifact 'b': streamed [{}]; GetTask has null")
+    folded = fold([row(*name, binding) for name in names for binding in ("JSONRPC", "HTTP+JSON")])
+    assert [r.outcome for r in folded] == ["failed", "explained", "explained", "explained"]
+    assert {r.cause for r in folded[1:]} == {"1.0/STREAM-020[JSONRPC]"}
+    assert len(folded[0].explains) == 3
+
+
+def test_a_waived_cause_explains_nothing() -> None:
+    rows = [row("MT-003", "3 messages gave tasks"), row("LIST-001", "nextPageToken is ''")]
+    assert {r.outcome for r in fold(rows, lambda r: r.requirement.id == "MT-003")} == {"failed"}
 
 
 def test_prompts_that_lead_elsewhere_break_no_rule() -> None:

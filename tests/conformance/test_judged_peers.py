@@ -35,12 +35,12 @@ DEFECTS = {
         "SEND-007": "failed",  # a taskId in a message is not looked at: there is always a new task
         "SEND-008": "failed",
         "SEND-009": "warned",
-        "SEND-010": "warned",  # historyLength of a message is for its worker, not for the answer
+        "SEND-010": "failed",  # historyLength of a message is for its worker, not for the answer
         **{f"VAL-{n:03}": "failed" for n in range(1, 12)},
         "STREAM-014": "failed",  # as SEND-008
         "STREAM-016": "failed",  # the artifact of a worker that only stores it is not streamed
         "SUB-003": "failed",  # a terminal task can be subscribed to
-        "GET-003": "warned",  # historyLength 0 is taken for none given
+        "GET-003": "failed",  # historyLength 0 is taken for none given
         "GET-005": "failed",
         "GET-006": "failed",
         **{f"LIST-{n:03}": "failed" for n in range(1, 17)},  # tasks cannot be listed

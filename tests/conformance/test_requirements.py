@@ -64,6 +64,16 @@ def test_requests_of_the_catalogue_are_well_formed() -> None:
     assert provoking <= {r.id for r in asking}
 
 
+def test_the_consequences_in_the_catalogue_are_of_requirements_on_the_same_bindings() -> None:
+    entries = {r.id: r for r in load_requirements("1.0")}
+    named = [(r, entries[id], words) for r in entries.values() for words, ids in r.explains.items() for id in ids]
+    assert named
+    for cause, consequence, words in named:
+        assert re.compile(words)
+        assert set(cause.bindings) & set(consequence.bindings), (cause.id, consequence.id)
+        assert cause.id != consequence.id
+
+
 def test_rules_of_a_card_have_one_id_in_each_version() -> None:
     names = [[name for r in load_requirements(version) for name in r.rules] for version in ("1.0", "0.3")]
     assert set(names[0]) == set(names[1]) == set(rule_ids("1.0"))

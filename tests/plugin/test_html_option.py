@@ -123,12 +123,12 @@ def shown(page: str, check: str) -> str:
     return page.split(f"{check}</span>")[1].split("</details>")[0]
 
 
-WARNED, WAIVED = "GET-003 [JSONRPC] SHOULD", "GET-003 [HTTP+JSON] SHOULD"
+WARNED, WAIVED = "LIST-004 [JSONRPC] SHOULD", "LIST-004 [HTTP+JSON] SHOULD"
 
 
 def write_waiver(path: Path) -> Path:
     file = path / "waivers.toml"
-    file.write_text('[[waiver]]\nid = "GET-003"\nbinding = "HTTP+JSON"\nreason = "in release 2"\n')
+    file.write_text('[[waiver]]\nid = "LIST-004"\nbinding = "HTTP+JSON"\nreason = "in release 2"\n')
     return file
 
 
@@ -137,15 +137,15 @@ def test_warnings_and_waivers_are_on_the_page_with_their_requests(
     bench: Bench, pytester: pytest.Pytester, workers: list[str]
 ) -> None:
     waivers = write_waiver(pytester.path)
-    judged = ("-k", "GET-003", "--a2a-suite=protocol", f"--a2a-waivers={waivers}", "--a2a-html=p.html")
-    with start_faulty("get-history") as agent:
+    judged = ("-k", "LIST-004", "--a2a-suite=protocol", f"--a2a-waivers={waivers}", "--a2a-html=p.html")
+    with start_faulty("list-no-artifacts") as agent:
         result = bench("--a2a-endpoint", agent.url, *judged, *workers)
     found = result.parseoutcomes()
     assert (found["warned"], found["xfailed"]) == (1, 1)
-    assert "historyLength=0 omits history" not in result.stdout.str()
+    assert "includeArtifacts=true includes them" not in result.stdout.str()
     page = pytester.path.joinpath("p.html").read_text(encoding="utf-8")
     for check in (WARNED, WAIVED):
-        assert "historyLength 0 gives 1 messages" in shown(page, check)
+        assert "comes without its artifacts" in shown(page, check)
         assert "&lt; HTTP 200" in shown(page, check)
         assert "repeat: curl -sS" in shown(page, check)
     assert "waiver: in release 2" in shown(page, WAIVED)
@@ -164,8 +164,8 @@ def test_a_report_of_the_command_is_on_the_page_with_its_requests(
 ) -> None:
     desk("--a2a-results", "r")
     waivers = str(write_waiver(pytester.path))
-    with start_faulty("get-history") as agent:
-        judged = ["check", agent.url, "--id=GET-003", "--waivers", waivers]
+    with start_faulty("list-no-artifacts") as agent:
+        judged = ["check", agent.url, "--id=LIST-004", "--waivers", waivers]
         assert main([*judged, "--format=json", "-o", "c.json"]) == 0
     assert main(["export", "html", "r", "-o", "r.html", "--conformance", "c.json"]) == 0
     page = pytester.path.joinpath("r.html").read_text(encoding="utf-8")

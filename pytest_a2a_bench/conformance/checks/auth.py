@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.parse
 from collections.abc import Mapping
 from typing import Any
@@ -53,7 +54,9 @@ async def wrong_credentials_are_refused(ctx: Context) -> None:
     """A message with invalid credentials is refused."""
     reply = await ctx.call("SendMessage", ctx.send_params(), auth=garbage(ctx))
     if not reply.is_refused:
-        ctx.fail(f"SendMessage with credentials that nobody has: {reply.describe()}", reply)
+        # A variant is named before the finding.
+        asked = "with" if ctx.variant.operation else "SendMessage with"
+        ctx.fail(f"{asked} credentials that nobody has: {reply.describe()}", reply)
     scheme, _, token = ctx.target.auth.headers.get("Authorization", "").partition(" ")
     if not token or ctx.variant.operation:
         return
@@ -139,23 +142,30 @@ async def as_other(ctx: Context, operation: str, params: Mapping[str, Any]) -> W
     return await ctx.call(operation, params, auth=another_user(ctx))
 
 
-def hidden(ctx: Context, reply: WireReply, what: str) -> None:
-    """Record a failure unless another's task looks as if it did not exist."""
+async def hidden(ctx: Context, operation: str, params: Mapping[str, Any], task_id: str) -> None:
+    """Record a failure unless another's task looks to another user as if it did not exist."""
+    reply = await as_other(ctx, operation, params)
+    what = f"another user's {operation}"
     if reply.error is None:
         # Refusing is allowed: what counts is that the answer does not tell that the task exists.
         ctx.fail(f"{what}: {reply.describe()}", reply, expected="TaskNotFoundError")
     elif not reply.error.may_be("TaskNotFoundError") and not reply.is_refused:
-        found = f"{what} is refused in a way that shows that the task exists: {reply.error}"
-        ctx.fail(found, reply, expected="TaskNotFoundError")
+        # An operation that is refused for every task shows of none that it exists.
+        elsewhere = json.loads(json.dumps(params).replace(json.dumps(task_id), json.dumps(ctx.unknown_id())))
+        unknown = await as_other(ctx, operation, elsewhere)
+        if _shape(reply) != _shape(unknown):
+            found = f"{what} is refused in a way that shows that the task exists: {reply.error}"
+            ctx.fail(found, reply, unknown, expected="TaskNotFoundError")
 
 
 async def tasks_are_private(ctx: Context) -> None:
     """Another user cannot read, cancel, watch or configure a task."""
     await known_user(ctx)
+    task_id = await filled(ctx, "{task}")
     for request in requests(ctx):
         name = request["operation"]
         if name not in CAPABILITIES or ctx.target.declares(CAPABILITIES[name]):
-            hidden(ctx, await as_other(ctx, name, await filled(ctx, request["params"])), f"another user's {name}")
+            await hidden(ctx, name, await filled(ctx, request["params"]), task_id)
 
 
 async def waiting_tasks_are_private(ctx: Context) -> None:
@@ -165,7 +175,7 @@ async def waiting_tasks_are_private(ctx: Context) -> None:
     task_id = str(task.get("id"))
     for operation in SENDING[: 1 + ctx.target.declares("streaming")]:
         params = ctx.send_params(ctx.target.scenarios.get("input_answer"), task_id=task_id)
-        hidden(ctx, await as_other(ctx, operation, params), f"another user's {operation} to a task")
+        await hidden(ctx, operation, params, task_id)
     if not ctx.target.declares("pushNotifications"):
         return
     made = await ctx.call(CREATE, {"taskId": task_id, "id": ctx.unknown_id(), "url": NEVER_CALLED})
@@ -175,7 +185,7 @@ async def waiting_tasks_are_private(ctx: Context) -> None:
     of_task: dict[str, Any] = {"taskId": task_id}
     one = {**of_task, "id": made.result.get("id")}
     for operation, params in ((CREATE, {**one, "url": NEVER_CALLED}), (GET, one), (LIST, {**of_task, "pageSize": 1})):
-        hidden(ctx, await as_other(ctx, operation, params), f"another user's {operation}")
+        await hidden(ctx, operation, params, task_id)
     deleted = await as_other(ctx, DELETE, one)
     # Deleting is idempotent, so that "done" may be said of what was not there for that user.
     kept = await ctx.call(GET, one)

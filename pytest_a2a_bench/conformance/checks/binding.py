@@ -89,8 +89,24 @@ async def rest_routes(ctx: Context) -> None:
         # Where an id is asked for, an error of the agent's own making may be a bare NOT_FOUND; elsewhere that is a gap.
         named = reply.error is not None and bool(reply.error.name)
         known = named or (reply.error is not None and "{" in path and bool(reply.error.grpc_status))
-        if reply.status in (405, 501) or (reply.status == 404 and not known):
+        gap = reply.status in (405, 501) or (reply.status == 404 and not known)
+        if gap or await is_no_route(ctx, reply):
             ctx.fail(f"{verb} {path} does not exist: HTTP {reply.status}", reply)
+
+
+async def is_no_route(ctx: Context, reply: WireReply) -> bool:
+    """Return whether an HTTP+JSON answer is the one to any path that the server does not have.
+
+    That of a server which refuses unknown tasks in the same words does not show it.
+    """
+    if ctx.binding != "HTTP+JSON" or reply.status != 404 or (reply.error is not None and reply.error.name):
+        return False
+
+    asking = ctx.plain()
+    path = f"/tasks/{ctx.unknown_id()}:no-such-verb"
+    nowhere = await asking.shared("no route", lambda: asking.call("GetTask", path=path, http_method="POST"))
+    known = await provoked(asking, "GET-002")
+    return str(reply.error) == str(nowhere.error) != str(known.error)
 
 
 async def rest_percent_encoding(ctx: Context) -> None:

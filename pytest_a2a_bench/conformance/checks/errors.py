@@ -104,7 +104,7 @@ async def rpc_error_data(ctx: Context) -> None:
         data = raw.get("data") if isinstance(raw, Mapping) else None
         good = isinstance(data, list) and all(isinstance(d, Mapping) and isinstance(d.get("@type"), str) for d in data)
         if data is not None and not good:
-            ctx.fail(f"data is {data!r:.200}", reply, pointer="/error/data")
+            ctx.fail(_untyped("data", data), reply, pointer="/error/data")
 
 
 async def error_info(ctx: Context) -> None:
@@ -175,7 +175,15 @@ def _rest_members(ctx: Context, reply: WireReply, raw: Mapping[str, Any]) -> Non
         if not good
     ]
     for name in wrong:
-        ctx.fail(f"{name} is {raw.get(name)!r:.150}", reply, pointer=f"/error/{name}")
+        found = _untyped(name, details) if name == "details" else f"{name} is {raw.get(name)!r:.150}"
+        ctx.fail(found, reply, pointer=f"/error/{name}")
+
+
+def _untyped(name: str, details: Any) -> str:
+    """Say what is wrong with the details of an error."""
+    several = details if isinstance(details, list) else ()
+    found = next((i for i, one in enumerate(several) if isinstance(one, Mapping) and "@type" not in one), None)
+    return f"{name} is {details!r:.150}" if found is None else f"{name}[{found}] has no @type: {several[found]!r:.150}"
 
 
 async def field_violations(ctx: Context) -> None:

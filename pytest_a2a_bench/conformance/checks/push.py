@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.codec import TERMINAL
@@ -40,6 +43,8 @@ DELIVERY_SECONDS = 5.0
 _BUSY = 5
 # Whatever the machine does: a check waits for two deliveries at most, and has a minute.
 _LONGEST_SECONDS = 20.0
+# Nor longer for notifications that come one after the other.
+_MOST_SECONDS = 30.0
 # What an agent had begun to send when the configuration was deleted.
 IN_FLIGHT_SECONDS = 0.3
 HELD_UP_SECONDS = 1.5
@@ -48,13 +53,17 @@ HELD_UP_SECONDS = 1.5
 
 @dataclass(frozen=True)
 class Delivered:
-    """A task, and what its webhook got."""
+    """A task, and what its webhook got.
+
+    :param is_going_on: whether notifications were still coming when the time was up.
+    """
 
     reply: WireReply
     task_id: str
     hook: Hook
     deliveries: tuple[Delivery, ...]
     stored: WireReply
+    is_going_on: bool = False
 
     @property
     def payloads(self) -> list[Any]:
@@ -121,10 +130,26 @@ async def _deliver(ctx: Context, text: str, config: Mapping[str, Any], *, at_onc
         task_id = read_event(reply.result).task_id
         if not task_id:
             return Delivered(reply, "", hook, (), reply)
-        # Until the end was delivered or time is up: checks look at all deliveries.
-        await hook.wait(ended, await patience(ctx, reply))
         stored = await ctx.wait_for_task(task_id)
-    return Delivered(reply, task_id, hook, tuple(hook.deliveries), stored)
+        is_going_on = not await settled(hook, await patience(ctx, reply))
+    return Delivered(reply, task_id, hook, tuple(hook.deliveries), stored, is_going_on)
+
+
+async def settled(hook: Hook, seconds: float) -> bool:
+    """Wait until the end was delivered, or nothing more comes within some seconds; return False where more still does.
+
+    Checks look at all deliveries, of which an agent may have many.
+    """
+    until = time.monotonic() + _MOST_SECONDS
+    while not ended(hook.deliveries) and time.monotonic() < until:
+        seen = len(hook.deliveries)
+        if not await hook.wait(partial(_has_more, seen), seconds):
+            return True
+    return ended(hook.deliveries)
+
+
+def _has_more(seen: int, deliveries: list[Delivery]) -> bool:
+    return ended(deliveries) or len(deliveries) > seen
 
 
 async def arrived(ctx: Context) -> Delivered:
@@ -137,8 +162,8 @@ async def arrived(ctx: Context) -> Delivered:
 
 def show(seen: Delivered) -> str:
     """Describe what arrived, for a finding."""
-    kinds = [read_event(payload).kind or "no known kind" for payload in seen.payloads]
-    return f"{len(kinds)} deliveries ({', '.join(kinds[:10])})"
+    kinds = Counter(read_event(payload).kind or "of no known kind" for payload in seen.payloads)
+    return f"{len(seen.payloads)} deliveries ({', '.join(f'{number} {kind}' for kind, number in kinds.items())})"
 
 
 async def create(ctx: Context, task_id: str, **members: Any) -> WireReply:
@@ -476,6 +501,8 @@ async def the_end_is_delivered(ctx: Context) -> None:
     state = state_of(seen.stored.result)
     if state not in TERMINAL:
         ctx.skip(f"the task of the scenario task did not end: it is {state or seen.stored.describe()}")
+    if seen.is_going_on:
+        ctx.skip(f"notifications were still coming after {_MOST_SECONDS:g} s: {show(seen)}")
     ctx.fail(f"the task ended; {show(seen)} did not tell", seen.reply, seen.stored)
 
 

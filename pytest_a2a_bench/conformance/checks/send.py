@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +23,8 @@ from pytest_a2a_bench.conformance.protocol.streams import canonical, read_event
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 _FOLLOW_SECONDS = 15.0
+# A task whose answer was taken begins with it soon.
+_GOES_ON_SECONDS = 3.0
 # What takes no longer may be over before an answer can be given that it goes on; on a busy machine, no longer than this
 # share of what is allowed there.
 _TELLING_SECONDS = 0.1
@@ -239,8 +242,8 @@ async def repeated_message_id(ctx: Context) -> None:
 
 async def generated_context_is_returned(ctx: Context) -> None:
     """The response has a contextId."""
-    reply = ctx.needed(await ctx.said(ctx.prompt("default")), "sending a message")
-    event = read_event(reply.result)
+    reply = await ctx.said(ctx.prompt("default"))
+    event = ctx.event_of(reply, "sending a message")
     if not event.context_id:
         expected = "the contextId that the agent made"
         ctx.fail("the response has no contextId", reply, pointer=f"/{event.kind}/contextId", expected=expected)
@@ -260,7 +263,7 @@ async def given_context_is_kept(ctx: Context) -> None:
         # Refusing ids that clients make up is allowed (section 3.4.1); replacing them silently is not.
         if reply.error is not None and not reply.is_internal_error:
             return
-        event = read_event(ctx.needed(reply, "sending a message with a contextId").result)
+        event = ctx.event_of(reply, "sending a message with a contextId")
         if event.context_id != wanted:
             ctx.fail(f"contextId {wanted!r} became {event.context_id!r}", reply, pointer=f"/{event.kind}/contextId")
             return
@@ -279,30 +282,66 @@ async def context_is_inferred(ctx: Context) -> None:
     """The contextId is inferred from the taskId."""
     task = await waiting_task(ctx)
     reply = await ctx.send(ctx.prompt("input_answer"), taskId=task["id"])
-    event = read_event(reply.result)
-    if not reply.ok:
-        ctx.fail(f"a follow-up with taskId only: {reply.describe()}", reply, expected="the context of the task")
-    elif event.context_id != task.get("contextId"):
+    event = ctx.event_of(reply, "a follow-up with taskId only")
+    if event.context_id != task.get("contextId"):
         found = f"the follow-up is in context {event.context_id!r}, its task in {task.get('contextId')!r}"
         ctx.fail(found, reply, pointer=f"/{event.kind}/contextId", expected="the task's contextId")
 
 
 async def waiting_task_goes_on(ctx: Context) -> None:
     """A follow-up continues the waiting task, with the same ids."""
-    task = await waiting_task(ctx)
+    task, reply = await _followed_up(ctx)
     ids = {"taskId": task["id"], "contextId": str(task.get("contextId") or "")}
-    reply = await ctx.send(ctx.prompt("input_answer"), task_id=ids["taskId"], context_id=ids["contextId"])
-    ctx.needed(reply, "the follow-up")
-    event = read_event(reply.result)
+    event = ctx.event_of(reply, "the follow-up")
     # Where the task has no contextId, which MT-001 judges, its id alone tells.
     if (event.task_id, event.context_id if ids["contextId"] else "") != tuple(ids.values()):
         found = f"the follow-up is task {event.task_id!r} in context {event.context_id!r}"
         expected = f"task {ids['taskId']!r} in context {ids['contextId']!r}"
         ctx.fail(found, reply, pointer=f"/{event.kind}", expected=expected)
-    before, after = task.get("status"), event.body.get("status")
-    # Without a time or a message two questions look the same.
-    if len(as_object(before)) > 1 and canonical(before) == canonical(after):
+    elif _is_as_before(task, event.body):
+        later = await _gone_on(ctx, task)
+        if later is not None:
+            ctx.skip(f"the task went on, to {state_of(later.result)}, and was not waited for, which SEND-002 judges")
         ctx.fail("the answer left the task's status as it was", reply, pointer="/task/status", expected="a new status")
+
+
+async def _followed_up(ctx: Context) -> tuple[Mapping[str, Any], WireReply]:
+    """Return a task that waits for the user, and the reply to its answer; made once for all checks."""
+    text = ctx.prompt("input_answer")
+
+    async def make() -> tuple[Mapping[str, Any], WireReply]:
+        task = await waiting_task(ctx)
+        ids = {"task_id": task["id"], "context_id": str(task.get("contextId") or "")}
+        return task, await ctx.send(text, **ids)
+
+    return await ctx.shared("follow-up", make)
+
+
+def _is_as_before(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    # Without a time or a message two questions look the same.
+    one, other = before.get("status"), after.get("status")
+    return len(as_object(one)) > 1 and canonical(one) == canonical(other)
+
+
+async def _gone_on(ctx: Context, task: Mapping[str, Any]) -> WireReply | None:
+    """Return the answer to GetTask once the status of a task is another; None where it stays."""
+    until = time.monotonic() + await ctx.allow(_GOES_ON_SECONDS)
+    while time.monotonic() < until:
+        later = await ctx.get_task(str(task["id"]))
+        if later.ok and not _is_as_before(task, as_object(later.result)):
+            return later
+        await asyncio.sleep(0.1)
+    return None
+
+
+async def follow_up_is_waited_for(ctx: Context) -> None:
+    """The reply to a follow-up has a later status than the question, as it is waited for, too."""
+    if ctx.state:
+        ctx.skip("follow-ups are looked at once")
+    task, reply = await _followed_up(ctx)
+    if _is_as_before(task, as_object(task_in(reply.result))) and (later := await _gone_on(ctx, task)) is not None:
+        found = f"the follow-up gives the status from before it, and the task goes on, to {state_of(later.result)}"
+        ctx.fail(found, reply, later, pointer="/task/status")
 
 
 async def context_alone_starts_a_task(ctx: Context) -> None:
@@ -311,8 +350,7 @@ async def context_alone_starts_a_task(ctx: Context) -> None:
     if not task.get("contextId"):
         ctx.skip("the agent gives no contextId, which MT-001 judges")
     reply = await ctx.send(ctx.prompt("task"), contextId=task["contextId"])
-    ctx.needed(reply, "a message in a known context")
-    event = read_event(reply.result)
+    event = ctx.event_of(reply, "a message in a known context")
     if event.context_id != task.get("contextId"):
         found = f"the new task is in context {event.context_id!r}"
         ctx.fail(found, reply, pointer=f"/{event.kind}/contextId", expected=f"context {task.get('contextId')!r}")

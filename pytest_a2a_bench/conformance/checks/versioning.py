@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.asking import ask, requests
+from pytest_a2a_bench.conformance.checks.binding import is_no_route
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, spelled_state, task_in
 from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply
@@ -17,8 +18,10 @@ async def refused(ctx: Context) -> None:
     """Ask for an unknown task in versions that do not exist: whether the version or the task is refused shows."""
     for request in requests(ctx):
         reply = await ask(ctx, request)
+        if await is_no_route(ctx, reply):
+            ctx.skip(f"there is no such path, which HJ-001 judges: {reply.describe()}")
         if reply.error is None or reply.may_be("TaskNotFoundError"):
-            ctx.fail(f"{request['what']} was accepted: {reply.describe()}", reply)
+            ctx.fail(f"{request['what']} is answered like {ctx.version}: {reply.describe()}", reply)
         else:
             await _skip_if_usual(ctx, reply)
             ctx.expect_error(reply, *ctx.requirement.ask.errors)

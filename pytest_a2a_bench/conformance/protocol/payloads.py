@@ -109,6 +109,8 @@ def task_id_in(params: Mapping[str, Any]) -> str:
 
 # -- times --
 
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+"""Section 5.6.1 demands UTC, written with Z."""
 # The fraction is read apart: a datetime cuts it off after six digits, and checks compare times by it.
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)?")
 

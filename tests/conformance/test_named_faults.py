@@ -1,0 +1,217 @@
+"""Which requirement names a fault, at which level and in which words; and what is odd but right is no fault."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from broken_rpc import make_card
+from faulty.catalogue import FAULTS
+from faulty.fault import GRPC, HTTP, REST, Fault, FaultyCall, Json, each_object, each_task, without
+from faulty.problems import failure
+from judged import judge as judge_card
+from mutation import Verdict, judge
+from raw_agent import Request, raw_agent, response
+
+from pytest_a2a_bench.conformance.checks.data_model import RULES
+from pytest_a2a_bench.conformance.checks.push import settled
+from pytest_a2a_bench.conformance.wire.webhook import Delivery
+
+Served = Callable[..., Verdict]
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Served:
+    """Return a function that judges an agent with a fault by some requirements."""
+
+    def run(fault: Fault, *ids: str, variant: str = "auto") -> Verdict:
+        monkeypatch.setitem(FAULTS, "this", fault)
+        return asyncio.run(judge(fault if variant == "auto" else None, variant, ids=set(ids), breadth="standard"))
+
+    return run
+
+
+def of(verdict: Verdict) -> dict[str, set[str]]:
+    """Return the outcomes of what is found, by id."""
+    found: dict[str, set[str]] = {}
+    for line in verdict.lines:
+        name, _, outcome = line.partition(": ")[0].partition(" ")
+        found.setdefault(name.partition("/")[2].partition("[")[0], set()).add(outcome)
+    return found
+
+
+# -- odd, and right --
+
+
+def test_members_that_the_protocol_does_not_have_may_change(served: Served) -> None:
+    number = itertools.count()
+
+    def counted(found: Json) -> None:
+        found["seenBefore"] = next(number)
+        found["metadata"] = {"seen": next(number)}
+
+    assert (
+        served(Fault("this", bindings=HTTP, operations=("GetTask",), reply=each_task(counted)), "GET-007").lines == []
+    )
+
+
+def test_a_member_that_changes_is_named_and_is_a_warning(served: Served) -> None:
+    number = itertools.count()
+
+    def stamped(task: Json) -> None:
+        task["status"]["timestamp"] = f"2026-01-01T00:00:{next(number) % 60:02}.000Z"
+
+    verdict = served(Fault("this", operations=("GetTask",), reply=each_task(stamped)), "GET-007")
+
+    assert of(verdict) == {"GET-007": {"warned"}}
+    assert 'status/timestamp is "2026-' in verdict.lines[0]
+
+
+def _refused(call: FaultyCall, params: Json) -> Json:
+    raise failure("UnsupportedOperation", "Streaming is not supported")
+
+
+def test_an_operation_that_is_refused_for_every_task_shows_of_none_that_it_exists(served: Served) -> None:
+    operations = ("SendStreamingMessage", "SubscribeToTask")
+    lies = Fault("this", variant="guarded", bindings=HTTP, operations=operations, request=_refused)
+
+    assert set(of(served(lies, "AUTH-007", "STREAM-001"))) == {"STREAM-001"}
+
+
+def test_a_path_that_is_not_there_is_no_version_that_is_accepted() -> None:
+    def answer(request: Request) -> bytes:
+        error: Json = {"code": 404, "status": "NOT_FOUND", "message": "Not found", "details": []}
+        is_there = request.path.startswith("/tasks/") and ":" not in request.path and request.method == "GET"
+        if is_there and request.headers.get("a2a-version") != "1.0":
+            reason, error = "VERSION_NOT_SUPPORTED", {**error, "code": 400, "status": "FAILED_PRECONDITION"}
+        else:
+            reason = "TASK_NOT_FOUND"
+        if is_there:
+            info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "a2a-protocol.org"}
+            error |= {"message": "Task not found", "details": [info]}
+        return response({"error": error}, f"{error['code']} No", "application/a2a+json")
+
+    with raw_agent(answer) as agent:
+        card = make_card(agent.url)
+        card["supportedInterfaces"] = [{"url": agent.url, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}]
+        results = judge_card(agent.url, ids=["VER-001", "VER-004", "HJ-001"], card=card)
+    found = {r.requirement.id: r for r in results.values()}
+    assert {id: r.outcome for id, r in found.items()} == {"VER-001": "passed", "VER-004": "passed", "HJ-001": "failed"}
+    assert any("POST /tasks/{id}:cancel does not exist" in f.found for f in found["HJ-001"].findings)
+
+
+class Notified:
+    """A webhook that has got one more delivery at each look, the last of them with the end of the task."""
+
+    def __init__(self, number: int) -> None:
+        self.deliveries: list[Delivery] = []
+        self._states = iter([*["WORKING"] * (number - 1), "COMPLETED"][:number])
+
+    async def wait(self, wanted: Callable[[list[Delivery]], bool], timeout: float) -> bool:
+        state = next(self._states, None)
+        if state is not None:
+            status = {"statusUpdate": {"taskId": "t", "status": {"state": f"TASK_STATE_{state}"}}}
+            self.deliveries.append(Delivery("POST", {}, json.dumps(status).encode(), 0.0))
+        return wanted(self.deliveries)
+
+
+@pytest.mark.parametrize("number", [0, 1, 120])
+def test_notifications_are_waited_for_as_long_as_more_arrive(number: int) -> None:
+    hook = Notified(number)
+    assert asyncio.run(settled(cast("Any", hook), 5.0))
+    assert len(hook.deliveries) == number
+
+
+# -- the right name --
+
+
+def test_a_bare_task_is_no_answer_without_a_context(served: Served) -> None:
+    bare = FAULTS["send-bare-task"]
+    ids = ("SEND-001", "MT-001", "MT-002", "MT-004", "MT-006", "MT-007")
+    assert set(of(served(bare, *ids))) == {"SEND-001"}
+
+
+def test_a_follow_up_that_is_not_waited_for_is_named_so(served: Served) -> None:
+    asked: dict[str, Json] = {}
+
+    def early(call: FaultyCall, result: Any) -> Any:
+        task = result.get("task") if isinstance(result, dict) else None
+        if isinstance(task, dict) and call.params["message"].get("taskId") in asked:
+            task["status"] = copy.deepcopy(asked[task["id"]])
+        elif isinstance(task, dict):
+            asked[task["id"]] = copy.deepcopy(task["status"])
+        return result
+
+    verdict = served(Fault("this", operations=("SendMessage",), reply=early), "MT-006", "SEND-002")
+
+    assert of(verdict) == {"SEND-002": {"failed"}}
+    assert "the follow-up gives the status from before it, and the task goes on, to completed" in verdict.lines[0]
+
+
+def test_times_without_a_zone_are_not_asked_for(served: Served) -> None:
+    def naive(found: Json) -> None:
+        if isinstance(found.get("timestamp"), str):
+            found["timestamp"] = found["timestamp"].removesuffix("Z")
+
+    verdict = served(Fault("this", bindings=HTTP, reply=each_object(naive)), "DM-010", "LIST-012", "HJ-005")
+
+    assert of(verdict) == {"DM-010": {"failed"}}
+
+
+@pytest.mark.parametrize(("bindings", "found"), [((*HTTP, *GRPC), {"LIST-004"}), (REST, {"LIST-004", "HJ-005"})])
+def test_artifacts_that_never_come_are_no_fault_of_a_query(
+    bindings: tuple[str, ...], found: set[str], served: Served
+) -> None:
+    lost = Fault("this", bindings=bindings, operations=("ListTasks",), reply=each_task(without("artifacts")))
+    verdict = of(served(lost, "LIST-004", "HJ-005"))
+
+    assert set(verdict) == found
+    assert verdict["LIST-004"] == {"warned"}
+
+
+def test_a_history_that_is_not_wanted_must_not_come_in_any_operation(served: Served) -> None:
+    everywhere = Fault("this", request=_without_length)
+    verdict = of(served(everywhere, "SEND-010", "GET-003", "LIST-015"))
+
+    assert verdict == {"SEND-010": {"failed"}, "GET-003": {"failed"}, "LIST-015": {"failed"}}
+
+
+def _without_length(call: FaultyCall, params: Json) -> Json:
+    kept = {name: value for name, value in params.items() if name != "historyLength"}
+    if isinstance(kept.get("configuration"), dict):
+        kept["configuration"] = {k: v for k, v in kept["configuration"].items() if k != "historyLength"}
+    return kept
+
+
+# -- the words --
+
+
+def test_an_object_has_its_article() -> None:
+    artifact = {"artifactUpdate": {"taskId": "t", "contextId": "c", "artifact": {"parts": [{"text": "x"}]}}}
+    (problem,) = RULES["DM-005"](artifact)
+    assert problem.found == "artifactId of an artifact is missing"
+
+
+def test_a_detail_without_a_type_is_named(served: Served) -> None:
+    def untyped(call: FaultyCall, document: Json) -> Json:
+        error = document.get("error") or {}
+        for detail in error.get("data" if call.binding == "JSONRPC" else "details") or ():
+            detail.pop("@type", None)
+        return document
+
+    verdict = served(Fault("this", bindings=HTTP, envelope=untyped), "ERR-002", "ERR-004")
+
+    assert len(verdict.lines) == 2
+    assert all("[0] has no @type: {'reason': 'TASK_NOT_FOUND'" in line for line in verdict.lines)
+
+
+def test_a_version_that_is_not_refused_is_not_an_error_that_was_accepted(served: Served) -> None:
+    verdict = served(FAULTS["any-version"], "VER-001")
+
+    assert verdict.lines
+    assert all("was accepted" not in line and " is answered like 1.0: " in line for line in verdict.lines)
