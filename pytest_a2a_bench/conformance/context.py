@@ -36,6 +36,8 @@ ATTEMPTS = 3
 _POLL_SECONDS = 0.05
 _WAIT_SECONDS = 15.0
 _FOUND_LIMIT = 600
+# More than any stream may stay open after its task (STREAM-005): that is judged once, and nothing else waits for it.
+_LINGER_SECONDS = 3.0
 
 
 @dataclass(slots=True)
@@ -137,6 +139,7 @@ class Context:
             rpc_id=rpc_id,
             stream=operation in STREAMING if stream is None else stream,
             timeout=timeout or self.target.timeout,
+            linger=self.session.pace.extended(_LINGER_SECONDS),
             until=until,
             on_event=on_event,
             query=query or {},

@@ -157,9 +157,11 @@ async def _following(
 async def _ends_in_time(ctx: Context, reply: WireReply, state: str) -> None:
     # From the last event on: how long the task took does not matter.
     waited = _open_after(reply)
-    if not reply.ended or waited > await ctx.allow(END_SECONDS):
+    if reply.problem or waited > await ctx.allow(END_SECONDS):
         found = f"the stream stayed open for {waited:.1f} s after the state {state}"
         ctx.fail(found.replace("state of", "end of"), reply, expected="the end of the stream at the terminal state")
+    elif not reply.ended:
+        ctx.skip(f"agent or machine are too busy to tell how long a stream is open after the state {state}")
 
 
 async def ends_after_the_answer(ctx: Context) -> None:
@@ -399,7 +401,7 @@ async def subscription_ends_with_the_task(ctx: Context) -> None:
     """The stream ends at the terminal state."""
     seen = await watched_to_its_end(ctx)
     state = rebuild(read_events(seen.one.events)).state
-    if state not in TERMINAL or not seen.one.ended:
+    if state not in TERMINAL:
         found = f"the last state in the stream is {state or 'none'}; the stream {_end(seen.one)}"
         ctx.fail(found, seen.one, seen.stored)
     else:

@@ -76,6 +76,12 @@ def read_event(raw: Any) -> StreamEvent:
     return StreamEvent(kind, raw if kind else {}, ())
 
 
+def is_end(value: Any) -> bool:
+    """Return whether an event is the last that a stream has: a Message, or the end of the task."""
+    event = read_event(value)
+    return event.kind == "message" or event.state in TERMINAL
+
+
 def read_events(raws: Sequence[Any]) -> list[StreamEvent]:
     """Read the events of a stream."""
     return [read_event(raw) for raw in raws]

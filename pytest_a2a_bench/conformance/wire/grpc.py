@@ -18,6 +18,7 @@ from pytest_a2a_bench.a2a.grpc_channel import explain_grpc, open_channel
 from pytest_a2a_bench.a2a.transport import source_of
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation
+from pytest_a2a_bench.conformance.protocol.streams import is_end
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, dump, late
 from pytest_a2a_bench.conformance.wire.reply import (
@@ -131,10 +132,10 @@ class GrpcWire:
         try:
             # The call has a deadline of its own, which gRPC tells in words; this is for a channel that does not keep
             # it.
-            async with asyncio.timeout(request.timeout + 1):
+            async with asyncio.timeout(request.timeout + 1) as reading.limit:
                 await reading.run(self._channel, path, content, metadata, started)
         except TimeoutError:
-            reading.problem = late(request.timeout)
+            reading.problem = "" if reading.is_over else late(request.timeout)
         shown = self._redactor
         exchange = Exchange(
             binding=self.binding,
@@ -163,7 +164,8 @@ class _Reading:
         self.times: list[float] = []
         self.error: ReplyError | None = None
         self.problem = ""
-        self.ended = False
+        self.ended = self.is_over = False
+        self.limit: asyncio.Timeout | None = None
 
     async def run(self, channel: grpc.aio.Channel, path: str, content: bytes, metadata: Any, started: float) -> None:
         try:
@@ -212,6 +214,9 @@ class _Reading:
         self.events.append(value)
         if self.request.on_event is not None:
             self.request.on_event(value)
+        if self.limit is not None and self.request.linger and is_end(value):
+            self.is_over = True
+            self.limit.reschedule(asyncio.get_running_loop().time() + self.request.linger)
 
     def _fail(self, error: grpc.aio.AioRpcError) -> None:
         name = error.code().name
@@ -226,7 +231,7 @@ class _Reading:
             else:
                 self.headers[key] = value if isinstance(value, str) else repr(value)
         if name == "DEADLINE_EXCEEDED":
-            self.problem = late(self.request.timeout)
+            self.problem = "" if self.is_over else late(self.request.timeout)
         elif name == "UNAVAILABLE":
             self.problem = self.explain(message) or f"gRPC UNAVAILABLE: {message:.300}"
         # The status is used for quotas, too; only the text tells that it is our own limit.

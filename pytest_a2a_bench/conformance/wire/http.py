@@ -19,6 +19,7 @@ from pytest_a2a_bench.a2a.bodies import SSEParser, parse_json
 from pytest_a2a_bench.a2a.transport import HEADERS, RefusedConnection, Transport, parsed_url
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, rest_call
+from pytest_a2a_bench.conformance.protocol.streams import is_end
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, late
 from pytest_a2a_bench.conformance.wire.reply import (
@@ -57,6 +58,8 @@ class _Answer:
     problem: str = ""
     ended: bool = False
     stopped: bool = False
+    is_over: bool = False
+    limit: asyncio.Timeout | None = None
 
     @property
     def streamed(self) -> bool:
@@ -103,7 +106,7 @@ class HttpWire:
                 await self._exchange_again(prepared, request, answer, started)
         except TimeoutError:
             # What came whole is an answer, however long closing its connection takes.
-            if not (answer.ended or answer.stopped):
+            if not (answer.ended or answer.stopped or answer.is_over):
                 answer.problem = answer.problem or self._late(request, answer)
         except (RefusedConnection, InfrastructureError) as error:  # these say all that there is to say
             answer.problem = str(error)
@@ -229,6 +232,9 @@ class HttpWire:
                 payload = self._payload(_json_or_none(event.data))
                 if request.on_event is not None:
                     request.on_event(payload)
+                if answer.limit is not None and request.linger and is_end(payload):
+                    answer.is_over = True
+                    answer.limit.reschedule(asyncio.get_running_loop().time() + request.linger)
                 if request.until is not None and request.until(payload):
                     answer.stopped = True
                     return
@@ -357,7 +363,7 @@ async def _limit(request: WireRequest, answer: _Answer) -> AsyncIterator[None]:
     :raises TimeoutError: if the time is up.
     """
     if request.stream:
-        async with asyncio.timeout(request.timeout):
+        async with asyncio.timeout(request.timeout) as answer.limit:
             yield
         return
     loop = asyncio.get_running_loop()

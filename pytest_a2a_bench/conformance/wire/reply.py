@@ -42,6 +42,8 @@ class WireRequest:
     :param rpc_id: the JSON-RPC id; by default a new number.
     :param until: reading of a stream stops, with ``ended`` False, after the first event for which this is true.
     :param on_event: called with each event as it comes.
+    :param linger: how many seconds a stream is read on after the event that ends its task; then it is left, with
+        ``ended`` False. 0.0 for as long as there is time.
     :param query: added to the URL's query (HTTP bindings).
     :param auth: whether to send the user's credentials; or others in their place.
     """
@@ -56,6 +58,7 @@ class WireRequest:
     timeout: float = 10.0
     until: Callable[[Any], bool] | None = None
     on_event: Callable[[Any], None] | None = None
+    linger: float = 0.0
     query: Mapping[str, str] = field(default_factory=dict)
     http_method: str = ""
     path: str | None = None
