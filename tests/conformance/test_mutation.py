@@ -157,10 +157,13 @@ def test_faults_of_every_kind_are_noticed() -> None:
     assert [k.fault.name for k in killed if not k.own] == []
 
 
-BY_DEFAULT = ("id-as-text-in-results", "push-list-all", "push-put")
+BY_DEFAULT = (
+    *("id-as-text-in-results", "push-list-all", "push-put", "push-first-only", "push-always-bearer"),
+    *("push-forgets-waiting",),
+)
 
 
-def test_the_default_profile_notices_faults_of_single_answers() -> None:
+def test_the_default_profile_notices_them() -> None:
     killed = asyncio.run(_kill_all((FAULTS[name] for name in BY_DEFAULT), "standard"))
 
     assert [k.fault.name for k in killed if not k.own] == []

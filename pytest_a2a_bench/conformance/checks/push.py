@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Container, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.a2a.codec import TERMINAL
+from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.conformance.checks.data_model import RULES
@@ -71,9 +71,9 @@ class Delivered:
         return [delivery.json for delivery in self.deliveries]
 
 
-def ended(deliveries: list[Delivery]) -> bool:
-    """Return whether a terminal state was delivered."""
-    return any(read_event(delivery.json).state in TERMINAL for delivery in deliveries)
+def ended(deliveries: list[Delivery], states: Container[str] = TERMINAL) -> bool:
+    """Return whether one of the states was delivered, by default a terminal one."""
+    return any(read_event(delivery.json).state in states for delivery in deliveries)
 
 
 @contextlib.asynccontextmanager
@@ -136,20 +136,20 @@ async def _deliver(ctx: Context, text: str, config: Mapping[str, Any], *, at_onc
 
 
 async def settled(hook: Hook, seconds: float) -> bool:
-    """Wait until the end was delivered, or nothing more comes within some seconds; return False where more still does.
+    """Wait until the end or a question was delivered, or nothing more comes within some seconds; return False where more still does.
 
     Checks look at all deliveries, of which an agent may have many.
     """
     until = time.monotonic() + _MOST_SECONDS
-    while not ended(hook.deliveries) and time.monotonic() < until:
+    while not ended(hook.deliveries, SETTLED) and time.monotonic() < until:
         seen = len(hook.deliveries)
         if not await hook.wait(partial(_has_more, seen), seconds):
             return True
-    return ended(hook.deliveries)
+    return ended(hook.deliveries, SETTLED)
 
 
 def _has_more(seen: int, deliveries: list[Delivery]) -> bool:
-    return ended(deliveries) or len(deliveries) > seen
+    return ended(deliveries, SETTLED) or len(deliveries) > seen
 
 
 async def arrived(ctx: Context) -> Delivered:
@@ -186,10 +186,16 @@ def config_of(reply: WireReply) -> Mapping[str, Any]:
 
 
 class Several(NamedTuple):
-    """What came to three webhooks of one task, with credentials of their own; the last was deleted at once."""
+    """What came to three webhooks of one task, with credentials of their own; the last was deleted at once.
+
+    :param before: deliveries to the last one until what was under way when it was deleted had arrived.
+    :param got: the other configurations after something had been delivered, empty where the task was over by then.
+    """
 
     hooks: tuple[Hook, ...]
     made: tuple[WireReply, ...]
+    deleted: WireReply
+    before: int
     got: tuple[WireReply, ...]
     stored: WireReply
 
@@ -200,30 +206,46 @@ SCHEMES = (("Bearer", "Zmlyc3Qtd2ViaG9vaw"), ("Basic", "c2Vjb25kOndlYmhvb2s="), 
 async def several(ctx: Context) -> Several:
     """Let a slow task notify three webhooks, once for all checks."""
 
+    async def create_one(task_id: str, hook: Hook, number: int) -> WireReply:
+        scheme, secret = SCHEMES[number]
+        auth = {"scheme": scheme, "credentials": secret}
+        # Ids that begin with each other, as with tasks.
+        params = {"taskId": task_id, "id": f"hook{'-1' * number}", "url": f"{hook.url}?{QUERY}", "authentication": auth}
+        reply = ctx.needed(await ctx.call(CREATE, params), CREATE, "PUSH-001")
+        return reply if config_of(reply).get("id") else ctx.skip(f"{CREATE} returned no id")
+
     async def make() -> Several:
-        task_id = str((await ctx.start_task(ctx.prompt("slow")))["id"])
+        seconds = await ctx.slow_seconds()
         async with receiver(ctx) as hooks:
-            mine = tuple(hooks.hook() for _ in SCHEMES)
-            made: list[WireReply] = []
-            for hook, (scheme, secret) in zip(mine, SCHEMES, strict=True):
-                auth = {"scheme": scheme, "credentials": secret}
-                # Ids that begin with each other, as with tasks.
-                params = {"taskId": task_id, "id": f"hook{'-1' * len(made)}", "url": hook.url, "authentication": auth}
-                made.append(ctx.needed(await ctx.call(CREATE, params), CREATE, "PUSH-001"))
-            await ctx.call(DELETE, {"taskId": task_id, "id": made[-1].result.get("id")})
-            # Only then is there something to tell each of them; a busy machine may take too long for that.
-            if state_of(ctx.needed(await ctx.get_task(task_id), "GetTask", "GET-001").result) in TERMINAL:
+            # The task may be over before it is configured; then it is tried with another one.
+            for _ in range(ATTEMPTS):
+                task_id = str((await ctx.start_task(ctx.prompt("slow")))["id"])
+                mine = tuple(hooks.hook() for _ in SCHEMES)
+                made = await asyncio.gather(*(create_one(task_id, hook, n) for n, hook in enumerate(mine)))
+                deleted = await ctx.call(DELETE, {"taskId": task_id, "id": made[-1].result.get("id")})
+                if not await _is_over(ctx, task_id):
+                    break
+            else:
                 ctx.skip("the task of the scenario slow was over before its webhooks were configured")
+            await asyncio.sleep(await ctx.allow(IN_FLIGHT_SECONDS))
+            before = len(mine[-1].deliveries)
+            # An event must not use a configuration up; a third of the task's time leaves some of it.
+            await mine[0].wait(timeout=seconds / 3)
             got = [await ctx.call(GET, {"taskId": task_id, "id": reply.result.get("id")}) for reply in made[:-1]]
+            is_over = await _is_over(ctx, task_id)
             stored = await ctx.wait_for_task(task_id)
             # As long as each needs: an agent that was slow to answer is slow to notify.
             enough = await patience(ctx, stored)
             await asyncio.gather(*(hook.wait(ended, enough) for hook in mine[:-1]))
             # What was held back until the end comes soon after it.
             await asyncio.sleep(IN_FLIGHT_SECONDS)
-            return Several(mine, tuple(made), tuple(got), stored)
+            return Several(mine, tuple(made), deleted, before, () if is_over else tuple(got), stored)
 
     return await ctx.shared("several hooks", make)
+
+
+async def _is_over(ctx: Context, task_id: str) -> bool:
+    return state_of(ctx.needed(await ctx.get_task(task_id), "GetTask", "GET-001").result) in TERMINAL
 
 
 # -- configurations --
@@ -271,7 +293,8 @@ async def each_config_is_its_own(ctx: Context) -> None:
     seen = await several(ctx)
     for made, got in zip(seen.made, seen.got, strict=False):
         config, url = config_of(made), config_of(got).get("url")
-        if url != config.get("url"):
+        # One that is gone is for PUSH-007 to judge.
+        if got.ok and url != config.get("url"):
             found = f"of several configurations {config.get('id')!r} has url {url!r}"
             ctx.fail(found, made, got, pointer="/url", expected=repr(config.get("url")))
 
@@ -285,43 +308,30 @@ async def config_is_the_whole_id(ctx: Context) -> None:
 
 
 async def list_returns_all(ctx: Context) -> None:
-    """List returns every config of the task, and none of another task."""
-    ids = []
+    """List returns every config of the task, each with its url, and none of another task."""
+    urls = [f"{NEVER_CALLED}&for={ctx.unknown_id()}" for _ in range(3)]
     # Two: one configuration would be listed by servers that keep a single one.
-    for _ in range(2):
-        task_id, config, _ = await created(ctx)
-        ids.append(config["id"])
-    other_url = f"{NEVER_CALLED}&for={ctx.unknown_id()}"
+    mine = [await created(ctx, url=url) for url in urls[:2]]
+    task_id = mine[0][0]
     with contextlib.suppress(SkipCheck):
         others = await in_one_context(ctx) if ctx.version != "0.3" else []
         for other in [str(task["id"]) for _, task in others if task["id"] != task_id][:1]:
-            await create(ctx, other, url=other_url)
+            await create(ctx, other, url=urls[2])
     reply = await ctx.call(LIST, {"taskId": task_id})
     listed = push_configs(reply.result)
-    missing = set(ids) - {config.get("id") for config in listed}
-    if missing:
-        found = f"{len(missing)} of {len(ids)} configs are not listed: {reply.describe()}"
+    known = [(config.get("id"), config.get("url")) for config in listed]
+    ids = [config["id"] for _, config, _ in mine if (config["id"], config.get("url")) not in known]
+    if ids:
+        found = f"{len(ids)} of {len(mine)} configs are not listed: {reply.describe()}"
         ctx.fail(found, reply, pointer="/configs", expected=f"configs {ids}")
-    wrong = [c for c in listed if (c.get("taskId") or task_id) != task_id or c.get("url") == other_url]
+    wrong = [c for c in listed if (c.get("taskId") or task_id) != task_id or c.get("url") == urls[2]]
     if wrong:
         found = f"{len(wrong)} of {len(listed)} listed configs are of other tasks, such as {wrong[0].get('taskId')!r}"
         ctx.fail(found, reply, pointer="/configs", expected=f"configs of task {task_id!r}")
 
 
-async def several_hooks_are_listed(ctx: Context) -> None:
-    """Several configurations of a running task are listed, each with its own url."""
-    seen = await several(ctx)
-    task_id = str(seen.made[0].result.get("taskId"))
-    reply = await ctx.call(LIST, {"taskId": task_id})
-    urls = {config.get("url") for config in push_configs(reply.result)}
-    missing = [m for m in seen.made[:-1] if m.result.get("url") not in urls]
-    # They may be gone with the task that they were for.
-    if missing and len(missing) < len(seen.made) - 1:
-        ctx.fail(f"{len(missing)} of several configurations are not listed", reply, pointer="/configs")
-
-
 async def delete_ends_the_notifications(ctx: Context) -> None:
-    """A deleted config is gone, and its webhook is left alone."""
+    """A deleted config is gone."""
     task_id, config, _ = await created(ctx)
     params = {"taskId": task_id, "id": config["id"]}
     reply = await ctx.call(DELETE, params)
@@ -338,34 +348,13 @@ async def delete_ends_the_notifications(ctx: Context) -> None:
         return
     if gone.error is None:
         ctx.fail(f"after it was deleted: {gone.describe()}", reply, gone, expected="no such config")
-    if ctx.has_prompt("slow"):
-        await _left_alone(ctx)
 
 
-async def _left_alone(ctx: Context) -> None:
-    task_id = str((await ctx.start_task(ctx.prompt("slow")))["id"])
-    async with receiver(ctx) as hooks:
-        hook = hooks.hook()
-        made = ctx.needed(await ctx.call(CREATE, {"taskId": task_id, "url": hook.url}), CREATE, "PUSH-001")
-        # Deleted at once, before the task does anything.
-        reply = await ctx.call(DELETE, {"taskId": task_id, "id": made.result.get("id")})
-        # What was under way when the config was deleted may still arrive.
-        await asyncio.sleep(await ctx.allow(IN_FLIGHT_SECONDS))
-        before = len(hook.deliveries)
-        await ctx.wait_for_task(task_id)
-        # A short wait: the task is over, and what comes after its end comes soon.
-        if await hook.wait(lambda found: len(found) > before, 0.3):
-            found = f"{len(hook.deliveries) - before} notifications came after the config was deleted"
-            ctx.fail(found, made, reply, expected="none")
-
-
-async def deleting_one_leaves_the_others(ctx: Context) -> None:
-    """Of several configurations the deleted one gets nothing more, and the others do."""
+async def deleting_one_ends_its_notifications(ctx: Context) -> None:
+    """The webhook of the configuration that was deleted, of several, gets nothing more."""
     seen = await several(ctx)
-    kept = [hook for hook in seen.hooks[:-1] if ended(hook.deliveries)]
-    if kept and ended(seen.hooks[-1].deliveries):
-        found = "the end of the task came to a webhook whose configuration had been deleted"
-        ctx.fail(found, seen.made[-1], seen.stored)
+    if after := len(seen.hooks[-1].deliveries) - seen.before:
+        ctx.fail(f"{after} notifications came after the config was deleted", seen.made[-1], seen.deleted)
 
 
 async def delete_is_idempotent(ctx: Context) -> None:
@@ -381,54 +370,45 @@ async def delete_is_idempotent(ctx: Context) -> None:
 
 
 async def config_stays(ctx: Context) -> None:
-    """A config stays until the task ends or it is deleted."""
-    text = ctx.prompt("slow")
-    seconds = await ctx.slow_seconds()
-    task_id = str((await ctx.start_task(text))["id"])
-    made = ctx.needed(await create(ctx, task_id), CREATE, "PUSH-001")
-    # Time for events, which must not use the config up.
-    # A third of its time: in between, and still before its end.
-    await asyncio.sleep(seconds / 3)
-    kept = await ctx.call(GET, {"taskId": task_id, "id": made.result.get("id")})
-    if not kept.ok and state_of((await ctx.get_task(task_id)).result) in TERMINAL:
-        ctx.skip("the task of the slow scenario was over too soon")
-    _same_config(ctx, made.result, kept, made)
+    """A config stays after a notification, as long as the task goes on."""
+    seen = await several(ctx)
+    for made, got in zip(seen.made, seen.got, strict=False):
+        if not got.ok:
+            ctx.fail(f"while the task goes on its config is gone: {got.describe()}", made, got)
+            return
+
+
+async def config_stays_while_the_task_waits(ctx: Context) -> None:
+    """A config stays while the task waits for the user."""
+    seen = await deliver(ctx, ctx.prompt("input"))
+    # Where the webhook was never called, the config was not there at all, which PUSH-015 judges.
+    if state_of(seen.stored.result) != "input-required" or not seen.deliveries:
+        ctx.skip("no webhook was called for a task that waits for the user")
+    reply = await ctx.call(LIST, {"taskId": seen.task_id})
+    if reply.ok and not push_configs(reply.result):
+        found = "the webhook was called, and while the task waits for the user no config is listed"
+        ctx.fail(found, seen.reply, seen.stored, reply, pointer="/configs")
 
 
 # -- deliveries to the webhook --
 
 
-async def something_is_delivered(ctx: Context) -> None:
-    """A webhook gets at least one notification."""
-    text = ctx.prompt("slow")
-    async with receiver(ctx) as hooks:
-        # The task may be over before it is configured; then it is tried with another one.
-        for _ in range(ATTEMPTS):
-            task_id = str((await ctx.start_task(text))["id"])
-            hook = hooks.hook()
-            params = {"taskId": task_id, "url": f"{hook.url}?{QUERY}"}
-            made = ctx.needed(await ctx.call(CREATE, params), CREATE, "PUSH-001")
-            if state_of((await ctx.get_task(task_id)).result) not in TERMINAL:
-                break
-        else:
-            ctx.skip("the task of the scenario slow was over before it could be configured")
-        stored = await ctx.wait_for_task(task_id)
-        # The task is over: what has not come by now comes soon, if at all.
-        if not await hook.wait(timeout=await patience(ctx, made, DELIVERY_SECONDS / 2)):
-            found = "the task ended, and no notification came"
-            ctx.fail(found, made, stored, expected="at least one POST to the webhook")
-        if wrong := [delivery.query for delivery in hook.deliveries if delivery.query != QUERY]:
-            ctx.fail(f"the webhook was called with the query {wrong[0]!r}", made, expected=f"its url, with {QUERY!r}")
-
-
 async def each_hook_is_called(ctx: Context) -> None:
-    """Every configured webhook gets notifications, also where there are several."""
+    """Every configured webhook gets notifications, at its url with its query."""
     seen = await several(ctx)
-    is_over = any(ended(hook.deliveries) for hook in seen.hooks[:-1])
-    deaf = [number for number, hook in enumerate(seen.hooks[:-1], 1) if is_over and not hook.deliveries]
-    if deaf and len(deaf) < len(seen.hooks) - 1:
-        found = f"of {len(seen.hooks) - 1} webhooks of a task number {deaf[0]} got no notification"
+    if state_of(seen.stored.result) not in TERMINAL:
+        ctx.skip(f"the task of the scenario slow did not end: {seen.stored.describe()}")
+    hooks = seen.hooks[:-1]
+    deaf = [number for number, hook in enumerate(hooks, 1) if not hook.deliveries]
+    if deaf and not all(reply.ok for reply in seen.got):
+        ctx.skip("a configuration is gone, which PUSH-007 judges")
+    if deaf:
+        every = f"of {len(hooks)} webhooks of a task number {deaf[0]} got no notification"
+        found = "the task ended, and no notification came" if len(deaf) == len(hooks) else every
         ctx.fail(found, *seen.made, seen.stored, expected="at least one POST to each webhook")
+    if wrong := [delivery.query for hook in hooks for delivery in hook.deliveries if delivery.query != QUERY]:
+        expected = f"its url, with {QUERY!r}"
+        ctx.fail(f"the webhook was called with the query {wrong[0]!r}", *seen.made[:1], expected=expected)
 
 
 async def payload_is_a_stream_response(ctx: Context) -> None:

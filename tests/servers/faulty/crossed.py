@@ -111,7 +111,7 @@ _OF_NONE = (
     *("push-nothing", "push-bare", "push-content-type", "push-no-auth", "push-no-final", "push-scheme-case"),
     *("push-reordered", "push-waits", "push-forgets", "push-put", "cancel-nothing", "cancel-deaf-streams"),
     *("cancel-twice", "stream-one-only", "stream-closes-all", "get-not-found-code", "push-undeclared-code"),
-    "error-untyped",
+    *("error-untyped", "push-forgets-waiting", "push-first-only", "push-always-bearer"),
 )
 
 

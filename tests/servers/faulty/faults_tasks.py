@@ -220,6 +220,11 @@ def _lower_only(packet: Packet) -> Packet:
     return delivery_headers(authorization=f"Basic {rest}")(packet) if scheme == "bearer" else packet
 
 
+def _always_bearer(packet: Packet) -> Packet:
+    _, _, rest = packet.headers.get("authorization", "").partition(" ")
+    return delivery_headers(authorization=f"Bearer {rest}")(packet) if rest else packet
+
+
 PUSH_FAULTS: dict[str, Fault] = {
     "push-artifact-no-context": Fault(delivery=_no_context_of_artifacts),
     "push-url-no-query": Fault(reply=only((_CREATE, _GET), _no_query)),
@@ -248,6 +253,7 @@ PUSH_FAULTS: dict[str, Fault] = {
     "push-nothing": Fault(delivery=lambda packet: None),
     "push-bare": Fault(delivery=body(_bare)),
     "push-content-type": Fault(delivery=delivery_headers(content_type="application/json")),
+    "push-always-bearer": Fault(delivery=_always_bearer),
     "push-no-auth": Fault(delivery=delivery_headers(authorization=None)),
     "push-not-at-send": Fault(request=configured("taskPushNotificationConfig")),
     "push-no-final": Fault(delivery=_no_final),

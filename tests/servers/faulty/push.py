@@ -54,9 +54,11 @@ class Notifier:
         """Send one event to every webhook of a task, soon."""
         # 0.3 sends the whole task, whatever happened to it.
         message = old.spelled(record.task, proto=False) if self._version == "0.3" else event
-        for config in record.configs.values():
+        first = 1 if "first-webhook-only" in self._fault.switches else None
+        for config in list(record.configs.values())[:first]:
             self._put(f"{record.task['id']}/{config['id']}", config, json.loads(json.dumps(message)))
-        if "forgets-configs" in self._fault.switches:
+        waits = record.state == "TASK_STATE_INPUT_REQUIRED" and "forgets-configs-waiting" in self._fault.switches
+        if waits or "forgets-configs" in self._fault.switches:
             record.configs.clear()
 
     def _put(self, key: str, config: Json, event: Json) -> None:
