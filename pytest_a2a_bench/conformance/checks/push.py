@@ -136,9 +136,9 @@ async def _deliver(ctx: Context, text: str, config: Mapping[str, Any], *, at_onc
 
 
 async def settled(hook: Hook, seconds: float) -> bool:
-    """Wait until the end or a question was delivered, or nothing more comes within some seconds; return False where more still does.
+    """Wait until the end or a question was delivered, or nothing more comes within some seconds.
 
-    Checks look at all deliveries, of which an agent may have many.
+    Checks look at all deliveries, of which an agent may have many: returns False where more still come.
     """
     until = time.monotonic() + _MOST_SECONDS
     while not ended(hook.deliveries, SETTLED) and time.monotonic() < until:
