@@ -24,10 +24,6 @@ def pytest_a2a_bench_observers() -> dict[str, str]:
     return {"logged": "observer:LOGGED"}
 
 
-def pytest_a2a_bench_reporters() -> dict[str, str]:
-    return {"csv": "reporter:as_csv"}
-
-
 def pytest_a2a_bench_requirements() -> dict[str, str]:
     return {"house": "requirements:PACK"}
 

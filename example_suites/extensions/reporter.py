@@ -1,4 +1,4 @@
-"""A report of our own: ``--a2a-set report=csv=trials.csv``."""
+"""A report of our own: ``a2a-bench export csv DIR -o trials.csv``."""
 
 from __future__ import annotations
 

@@ -361,12 +361,6 @@ class Settings:
         _FILE,
         About("Append this run to a file of runs (JSON lines) and report changes over time", "PATH"),
     ] = None
-    report: Annotated[
-        dict[str, str],
-        text(values.read_reports),
-        Located(values.locate_reports),
-        About("Write reports by reporters of plugins", "NAME=FILE,..."),
-    ] = field(default_factory=dict)
     github: Annotated[str, *choice(*SWITCHES), About("Job summary and annotations on GitHub Actions")] = "auto"
 
     # a2a: protocol

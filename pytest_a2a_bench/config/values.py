@@ -316,26 +316,6 @@ def locate_page(text: str, base: Path) -> str:
     return locate_file(text, base) + "/" * text.endswith("/")
 
 
-def read_reports(text: str) -> dict[str, str]:
-    """Read ``NAME=FILE`` of a report by a reporter of others, or of several, each on a line or after a comma."""
-    found = {}
-    for given in filter(None, re.split(r"[\n,]", text)):
-        name, path = split_named(given.strip())
-        if name is None or not path:
-            raise ValueError(
-                f"{given!r} is not NAME=FILE; reporters: {', '.join(extensions.names('reporters')) or 'none'}"
-            )
-        found[one_of_kind("reporters")(name)] = path
-    if not found:
-        raise ValueError("the value is empty")
-    return found
-
-
-def locate_reports(reports: Mapping[str, str], base: Path) -> dict[str, str]:
-    """Do what :func:`locate_file` does, for each of several reports."""
-    return {name: locate_file(path, base) for name, path in reports.items()}
-
-
 def locate_named_file(text: str, base: Path) -> str:
     """Do what :func:`locate_file` does, also for a file that is for one agent (``b=FILE``)."""
     name, place = split_named(text)

@@ -43,15 +43,6 @@ def pytest_a2a_bench_dialects() -> Mapping[str, str]:
 
 
 @pytest.hookspec
-def pytest_a2a_bench_reporters() -> Mapping[str, str]:
-    """Offer reporters, for ``--a2a-set report=NAME=FILE`` and ``a2a-bench export NAME DIR``.
-
-    :return: functions of :class:`~pytest_a2a_bench.reports.contents.Contents` that return the text of the file.
-    """
-    raise NotImplementedError
-
-
-@pytest.hookspec
 def pytest_a2a_bench_agents() -> Mapping[str, str]:
     """Offer built-in agents, for ``--a2a-endpoint builtin:NAME``.
 

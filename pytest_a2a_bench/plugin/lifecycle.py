@@ -79,9 +79,9 @@ def _take_offers(config: pytest.Config) -> None:
     config.add_cleanup(extensions.withdraw)
     try:
         for kind in extensions.KINDS:
-            # Suites have options, and so are offered as they are.
-            hook = getattr(config.hook, f"pytest_a2a_bench_{kind}")
-            for offer in hook.get_hookimpls() if kind != "suites" else ():
+            # Suites have options, and so are offered as they are; reporters are for stored results.
+            hook = getattr(config.hook, f"pytest_a2a_bench_{kind}") if kind not in ("suites", "reporters") else None
+            for offer in hook.get_hookimpls() if hook is not None else ():
                 extensions.offer(kind, offer.function(), f"plugin {offer.plugin_name}")
     except ConfigurationError as error:
         raise pytest.UsageError(str(error)) from error
@@ -174,7 +174,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
         from pytest_a2a_bench.plugin import check_items
 
         check_items.register_summary(config, run)
-    if run.settings.html or run.settings.report or run.settings.live is not None:
+    if run.settings.html or run.settings.live is not None:
         from pytest_a2a_bench.plugin import page
 
         page.register(config, run)

@@ -1,10 +1,8 @@
-"""The HTML page of a run (``--a2a-html``, ``--a2a-live``) and the reports of extensions (``report``)."""
+"""The HTML page of a run (``--a2a-html``, ``--a2a-live``)."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +13,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.plugin import publishing, terminal
 from pytest_a2a_bench.plugin.explanation import say, sections_of, shown_path
 from pytest_a2a_bench.plugin.state import BenchRun, nothing_will_run
-from pytest_a2a_bench.reports.contents import Contents, beside, nodeids_of, now, write_with
+from pytest_a2a_bench.reports.contents import Contents, beside, nodeids_of, now
 from pytest_a2a_bench.reports.html import write
 from pytest_a2a_bench.reports.live import Server, Watched
 from pytest_a2a_bench.results import live
@@ -32,8 +30,8 @@ class Page:
     def __init__(self, config: pytest.Config, run: BenchRun) -> None:
         self.config = config
         self.run = run
-        self.problems: list[str] = []
-        self.written: list[tuple[str, Path]] = []
+        self._problem = ""
+        self._written: Path | None = None
         self._checks: dict[str, dict[str, str]] = {}
         self._explanations: dict[str, str] = {}
 
@@ -54,31 +52,22 @@ class Page:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the reports; that one cannot be written makes a run fail that would pass."""
-        contents = self._contents()
-        if nothing_will_run(self.config) or not (contents.trials or contents.checks):
+        """Write the page; that it cannot be written makes a run fail that would pass."""
+        contents, place = self._contents(), self.run.settings.html
+        if nothing_will_run(self.config) or not place or not (contents.trials or contents.checks):
             return
-        if self.run.settings.html:
-            self._write("report page", Path(self.run.settings.html), partial(write, self.run.settings.html, contents))
-        for name, path in self.run.settings.report.items():
-            self._write(f"report {name!r}", Path(path), partial(write_with, name, Path(path), contents))
-        if self.problems:
+        try:
+            self._written = write(place, contents)
+        except OSError as error:
+            self._problem = f"the report page {Path(place)} cannot be written: {error.strerror or error}"
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
-    def _write(self, what: str, path: Path, write_it: Callable[[], Path]) -> None:
-        try:
-            self.written.append((what, write_it()))
-        except OSError as error:
-            self.problems.append(f"the {what} {path} cannot be written: {error.strerror or error}")
-        except ConfigurationError as error:
-            self.problems.append(str(error))
-
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the paths of the reports."""
-        for problem in self.problems:
-            say(terminalreporter, f"a2a: {problem}", red=True)
-        for what, path in self.written if self.config.get_verbosity() >= 0 else ():
-            say(terminalreporter, f"{what}: {shown_path(str(path), self.config)}")
+        """Print the path of the page."""
+        if self._problem:
+            say(terminalreporter, f"a2a: {self._problem}", red=True)
+        if self._written is not None and self.config.get_verbosity() >= 0:
+            say(terminalreporter, f"report page: {shown_path(str(self._written), self.config)}")
 
     def _contents(self) -> Contents:
         agent, trials = self.run.plan.agent, self._trials()
@@ -170,7 +159,7 @@ class LivePage:
 
 def register(config: pytest.Config, run: BenchRun) -> None:
     """Write the page of this run, serve it, or both, as the settings ask for."""
-    if run.settings.html or run.settings.report:
+    if run.settings.html:
         config.pluginmanager.register(Page(config, run), "a2a-bench-html")
     if run.settings.live is not None:
         config.pluginmanager.register(LivePage(config, run), "a2a-bench-live")

@@ -168,17 +168,9 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     return problems
 
 
-def _files_written(settings: Settings) -> Iterator[tuple[str, str | None]]:
-    yield from (("--a2a-html", settings.html), ("--a2a-markdown", settings.markdown))
-    yield from ((f"report {name}", path) for name, path in settings.report.items())
-
-
 def _output_problems(settings: Settings) -> Iterator[str]:
     """List the files that cannot be written, and the users' code that cannot be loaded, before anything is paid for."""
-    for kind, name in (
-        *(("reporters", name) for name in settings.report),
-        *named(settings.user_llm, settings.judge_llm),
-    ):
+    for kind, name in named(settings.user_llm, settings.judge_llm):
         try:
             extensions.load(kind, name)
         except ConfigurationError as error:
@@ -190,7 +182,7 @@ def _output_problems(settings: Settings) -> Iterator[str]:
             asked_for(settings)
         except ConfigurationError as error:
             yield str(error)
-    for option, value in _files_written(settings):
+    for option, value in (("--a2a-html", settings.html), ("--a2a-markdown", settings.markdown)):
         if not value:
             continue
         path = Path(value)

@@ -260,7 +260,6 @@ WITHOUT_EFFECT = frozenset(
         "ray_wait",
         "record",
         "redeliver",
-        "report",
         "results",
         "resume",
         "run_timeout",

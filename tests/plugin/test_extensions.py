@@ -12,12 +12,13 @@ from harness import Bench
 
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.config.settings import DIALECTS
-from pytest_a2a_bench.config.values import one_of_kind, read_reports
+from pytest_a2a_bench.config.values import one_of_kind
 from pytest_a2a_bench.dialects import auto, detect_request
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.language_models import read_model
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.plugin import hookspecs
+from pytest_a2a_bench.reports.contents import Contents, write_with
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "example_suites" / "extensions"
@@ -57,7 +58,7 @@ def install(site: Path, name: str, points: str) -> None:
 
 def test_every_kind_has_a_hook_and_a_row_in_the_reference() -> None:
     hooks = {name.removeprefix("pytest_a2a_bench_") for name in vars(hookspecs) if name.startswith("pytest_a2a_bench_")}
-    assert hooks == {*extensions.KINDS, "prepare_trial"}
+    assert hooks == {*extensions.KINDS, "prepare_trial"} - {"reporters"}
     page = (ROOT / "docs" / "reference" / "hooks.md").read_text(encoding="utf-8")
     for kind, (what, given) in extensions.KINDS.items():
         assert f"| `pytest_a2a_bench.{kind}` | {what} | {given} |" in page
@@ -135,30 +136,21 @@ def test_return_types_of_hooks(site: Path) -> None:
         extensions.offer("users", {"x": "no_object"}, "plugin p")
 
 
-def test_reports_and_models_of_no_extension_are_refused(site: Path) -> None:
-    install(site, "good", "[pytest_a2a_bench.reporters]\ncsv = a:X\n[pytest_a2a_bench.judges]\nstrict = a:Y\n")
-    assert read_reports("csv=a.csv\n") == {"csv": "a.csv"}
+def test_models_of_no_extension_are_refused(site: Path) -> None:
+    install(site, "good", "[pytest_a2a_bench.judges]\nstrict = a:Y\n")
     assert read_model("a2a-judge/strict") == "a2a-judge/strict"
     assert read_model("openai/gpt-4.1") == "openai/gpt-4.1"
-    with pytest.raises(ValueError, match="is not NAME=FILE; reporters: csv"):
-        read_reports("a.csv")
-    with pytest.raises(ValueError, match="'cvs' is not one of csv; did you mean 'csv'"):
-        read_reports("cvs=a.csv")
     with pytest.raises(ValueError, match="no such judge; valid are: strict; did you mean 'strict'"):
         read_model("a2a-judge/strikt")
 
 
 @pytest.mark.slow
-def test_own_agent_user_judge_reporter_and_store(pytester: pytest.Pytester, own: Bench) -> None:
+def test_own_agent_user_judge_and_store(pytester: pytest.Pytester, own: Bench) -> None:
     models = ("--a2a-user=llm:a2a-user/hurried", "--a2a-judge-llm=a2a-judge/polite")
     result = own(
-        "--a2a-endpoint=builtin:clerk", *models, "--a2a-set=report=csv=out/trials.csv", "--a2a-results=shelf://run",
-        "test_shop.py", "-k=hurried",
+        "--a2a-endpoint=builtin:clerk", *models, "--a2a-results=shelf://run", "test_shop.py", "-k=hurried",
     )  # fmt: skip
     result.assert_outcomes(passed=1, deselected=2)
-    result.stdout.fnmatch_lines(["report 'csv': out/trials.csv"])
-    key = "a2a_scenario/scenario/test_shop.test_a_hurried_customer#0"
-    assert (pytester.path / "out" / "trials.csv").read_text().splitlines()[1] == f"{key},evaluated,1.0"
     (stored,) = (pytester.path / "shelf" / "run" / "trials").glob("*.json")
     expected = json.loads(stored.read_text())["provenance"]
     assert (expected["user_llm"], expected["judge"]) == ("a2a-user/hurried", "a2a-judge/polite")
@@ -208,30 +200,16 @@ def test_own_requirements(own: Bench) -> None:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("def write(contents): raise SystemExit(0)", "a2a: the reporter 'mine' failed: SystemExit: 0"),
-        (
-            "import pytest; pytest.skip('no', allow_module_level=True)",
-            "*the reporter 'mine' *cannot be loaded*Skipped*",
-        ),
+        ("def write(contents): raise SystemExit(0)", "the reporter 'mine' failed: SystemExit: 0"),
+        ("def write(contents): return 1", "the reporter 'mine' returned int, not the text of its file"),
+        ("import pytest; pytest.skip('no', allow_module_level=True)", "the reporter 'mine' .*cannot be loaded.*Skipped"),
     ],
 )
-def test_a_reporter_does_not_end_a_run_well(pytester: pytest.Pytester, bench: Bench, code: str, said: str) -> None:
-    pytester.makepyfile(mine_here=code)
-    pytester.syspathinsert()
-    pytester.makeconftest("def pytest_a2a_bench_reporters(): return {'mine': 'mine_here:write'}")
-    result = bench(
-        *(
-            "--a2a-endpoint",
-            "builtin:noop",
-            "--a2a-suite",
-            "mock",
-            "-k",
-            "create_task_1",
-            "--a2a-set=report=mine=out.txt",
-        )
-    )
-    assert result.ret not in (0, 5)
-    (result.stderr if "loaded" in said else result.stdout).fnmatch_lines([f"*{said}*"])
+def test_a_broken_reporter_is_an_error(site: Path, code: str, said: str) -> None:
+    (site / "ext_mine.py").write_text(code)
+    install(site, "own", "[pytest_a2a_bench.reporters]\nmine = ext_mine:write\n")
+    with pytest.raises(ConfigurationError, match=said):
+        write_with("mine", site / "out.txt", Contents(trials=[], endpoint=""))
 
 
 _OBSERVER = """
