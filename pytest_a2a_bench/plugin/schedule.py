@@ -162,7 +162,7 @@ def trials_ahead(session: pytest.Session, run: BenchRun) -> list[TrialKey]:
         return []
     items = session.items
     if run.worker is not None:
-        items = [items[i] for i in run.worker.indices(len(items)) or run.services.certain()]
+        items = [items[i] for i in run.services.certain()]
     return [item.stash[TRIAL].key for item in items if may_run_ahead(item)]
 
 
@@ -171,7 +171,7 @@ def suspects(ahead: list[TrialKey], run: BenchRun, store: Store) -> list[TrialKe
 
     A worker runs its trials in order, so these are the first ones without a result.
     """
-    if run.worker is None or run.worker.orphans is None:
+    if run.worker is None or not run.worker.is_replacement:
         return []
     return list(islice((key for key in ahead if not _is_done(key, run, store)), run.concurrency))
 

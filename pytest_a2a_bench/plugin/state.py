@@ -224,7 +224,6 @@ class Services:
     :param agent_processes: the built-in agents; only the controller has them, as it has ``baseline``.
     :param schedule: conversations that run ahead of their items.
     :param judge: runs the checks of this process's items.
-    :param cost_plan: which checks are made, and what they send.
     :param tracing: makes spans.
     :param baseline: what gates compare with.
     :param waivers: known defects.
@@ -232,7 +231,7 @@ class Services:
     :param pair: the gateway and the agent behind it.
     :param variables: of ``env-file``; only the controller has them, and its workers inherit them.
     :param lock: the results directory, which is the controller's alone.
-    :param certain: returns the indices of items that this process has been sent and will keep.
+    :param certain: returns the indices of the items that this worker runs, or was sent and will keep.
     :param is_terminated: whether SIGTERM came.
     :param is_ending: whether pytest does nothing more but report: what is raised now, nobody catches.
     """
@@ -339,11 +338,8 @@ def raise_usage_error(*problems: str) -> NoReturn:
     raise pytest.UsageError(*(sanitise(KNOWN.hide(problem)) for problem in problems))
 
 
-# -- the part of a worker, fixed before its first item where conversations run ahead --
+# -- the part of a worker --
 
-SLOT = "a2a_bench_slot"
-SLOTS = "a2a_bench_slots"
-ORPHANS = "a2a_bench_orphans"
 LIFELINE = "a2a_bench_lifeline"
 KEEPS = "a2a_bench_keeps"
 FILES = "a2a_bench_files"
@@ -354,16 +350,11 @@ FILES = "a2a_bench_files"
 class WorkerPart:
     """One worker's part of a run.
 
-    :param slot: its place among ``slots`` workers; None where another scheduler decides.
-    :param orphans: indices of the items that a crashed worker left, for the worker that replaces it.
     :param lifeline: a file of the controller's that is there until it stops; None where it is on another machine.
     :param keeps: whether items that were sent to it stay with it, so that their conversations may begin.
     :param index: its number among ``workers``, to divide by what there is for all of them.
     """
 
-    slot: int | None = None
-    slots: int = 1
-    orphans: tuple[int, ...] | None = None
     lifeline: str | None = None
     keeps: bool = False
     index: int = 0
@@ -372,27 +363,19 @@ class WorkerPart:
     @classmethod
     def of(cls, worker_input: Mapping[str, Any]) -> WorkerPart:
         """Read what the controller put into xdist's ``workerinput``."""
-        orphans = worker_input.get(ORPHANS)
         return cls(
-            slot=worker_input.get(SLOT),
-            slots=worker_input.get(SLOTS, 1),
-            orphans=None if orphans is None else tuple(map(int, orphans)),
             lifeline=worker_input.get(LIFELINE),
             keeps=worker_input.get(KEEPS, False),
             index=int(re.sub(r"\D", "", str(worker_input.get("workerid"))) or 0),
             workers=max(1, int(worker_input.get("workercount", 1))),
         )
 
+    @property
+    def is_replacement(self) -> bool:
+        """Whether it does what is left of a worker that crashed: its number is above those that the run began with."""
+        return self.index >= self.workers
+
     def share(self, total: int) -> int:
         """Return this worker's share of a number of conversations; one at least, as it would do nothing otherwise."""
         each, rest = divmod(total, self.workers)
-        # A replacement has a number of its own, above those that the run began with.
         return max(1, each + (self.index % self.workers < rest))
-
-    def indices(self, total: int) -> list[int]:
-        """Return the indices of its items, of ``total``; none where another scheduler decides."""
-        # A replacement does what is left of the worker that died.
-        if self.orphans is not None:
-            return list(self.orphans)
-        # Every slots-th index, so that workers share each domain evenly.
-        return [] if self.slot is None else list(range(self.slot, total, self.slots))

@@ -133,7 +133,7 @@ def ahead(items: Sequence[pytest.Item], run: BenchRun) -> list[Planned]:
 
 def _mine(items: Sequence[pytest.Item], run: BenchRun) -> Sequence[pytest.Item]:
     # In a worker only its own part: otherwise every worker would ask the agent everything.
-    return items if run.worker is None else [items[i] for i in run.worker.indices(len(items))]
+    return items if run.worker is None else [items[i] for i in run.services.certain()]
 
 
 def _planned(items: Iterable[pytest.Item], *suites: str) -> list[Planned]:

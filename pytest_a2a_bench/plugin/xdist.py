@@ -13,11 +13,13 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScheduling
+from xdist.workermanage import WorkerController
 
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin import outcome, state
 from pytest_a2a_bench.plugin.explanation import PREFIX, shown_path
-from pytest_a2a_bench.plugin.state import WORKER_INPUT, BenchRun, WorkerPart
+from pytest_a2a_bench.plugin.state import WORKER_INPUT, BenchRun
 from pytest_a2a_bench.plugin.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.manifest import Manifest
@@ -117,9 +119,7 @@ class Controller:
 
     def __init__(self, run: BenchRun) -> None:
         self.run = run
-        self.scheduler: PartitionScheduling | None = None
         self._lifeline: Any = None
-        self.free_slots: list[int] | None = None
         self.workers = 0
         self._collected = 0
         self._trials = 0
@@ -133,20 +133,17 @@ class Controller:
         # Whole files, groups or all items: only one distribution takes back what it gave.
         node.workerinput[state.KEEPS] = node.config.getoption("dist") != "worksteal"
         self.workers = node.workerinput["workercount"]
-        if self._partitioned(node.config):
-            self._assign(node)
         # Only workers on this machine can see a file of this one.
         if self.run.settings.endpoint and getattr(node.gateway.spec, "popen", False):
             if self._lifeline is None:
                 self._lifeline = tempfile.NamedTemporaryFile(prefix="a2a-run-")  # removed when it is closed
             node.workerinput[state.LIFELINE] = self._lifeline.name
 
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PartitionScheduling | None:
-        """Fix each worker's items beforehand where conversations run ahead."""
-        if not self._partitioned(config):
-            return None
-        self.scheduler = PartitionScheduling(config, self.workers, self.release)
-        return self.scheduler
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> LoadScheduling | None:
+        """Send each worker its items beforehand where conversations run ahead, or the protocol is judged."""
+        ahead = self.run.settings.concurrency > self.workers or self.run.plan.selection.conformance
+        # Only for the default distribution: who chooses another wants its order.
+        return AheadScheduling(config, log) if ahead and config.getoption("dist") == "load" else None
 
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         """Note how many trials there will be."""
@@ -270,182 +267,39 @@ class Controller:
             is_running = self._trials and len(self._ready) >= self.workers
             nodes.EXIT_TIMEOUT = _GRACE if is_running else _STOPPING
 
-    def release(self, slot: int) -> None:
-        """Take back the slot of a worker that died before it had items."""
-        if self.free_slots is not None:
-            self.free_slots.append(slot)
 
-    def _partitioned(self, config: pytest.Config) -> bool:
-        ahead = self.run.settings.concurrency > self.workers or self.run.plan.selection.conformance
-        # Only for the default distribution: who chooses another wants its order.
-        return ahead and config.getoption("dist") == "load"
+class AheadScheduling(LoadScheduling):  # type: ignore[misc]
+    """xdist's default scheduler, but each worker gets all of its items at once, to start conversations ahead of them.
 
-    def _assign(self, node: Any) -> None:
-        slots = self.workers
-        if self.free_slots is None:
-            self.free_slots = list(range(slots))
-        # A worker that died before it had items gives its slot back.
-        if self.free_slots:
-            node.workerinput[state.SLOT] = self.free_slots.pop(0)
-            node.workerinput[state.SLOTS] = slots
-        else:
-            node.workerinput[state.ORPHANS] = self.scheduler.take_orphans() if self.scheduler else []
-
-
-# xdist needs two items at a worker: the running one and the next, for its fixtures.
-_WINDOW = 2
-
-
-class PartitionScheduling:
-    """A scheduler that gives each worker a part of the items which the worker knows beforehand.
-
-    That is what lets a worker start conversations ahead of its items. Items are still sent a few at a time, so that
-    ``-x`` stops a worker soon. What a crashed worker leaves goes to its replacement.
-
-    :param workers: how many workers the run began with.
-    :param release: called with the slot of a worker that died before it had items.
+    What a crashed worker leaves goes to its replacement.
     """
 
-    def __init__(self, config: pytest.Config, workers: int, release: Any) -> None:
-        self.config = config
-        self.expected = workers
-        self.collection: list[str] | None = None
-        self._release = release
-        self._collections: dict[Any, list[str]] = {}
-        self._sent: dict[Any, list[int]] = {}
-        self._lots: dict[Any, list[int]] = {}
-        self._orphans: list[list[int]] = []
-        self._promised: list[list[int]] = []
-
-    @property
-    def nodes(self) -> list[Any]:
-        """The workers that are up."""
-        return list(self._sent)
-
-    @property
-    def collection_is_completed(self) -> bool:
-        """Whether every worker has collected."""
-        return len(self._collections) >= self.expected
-
-    @property
-    def tests_finished(self) -> bool:
-        """Whether nothing is left to send; a worker needs its shutdown to run its last item."""
-        if self.collection is None or self._is_waiting():
-            return False
-        # Of two items that a worker has, it runs the first only when it knows the second, or its shutdown.
-        return all(len(sent) < 2 for sent in self._sent.values())
-
-    @property
-    def has_pending(self) -> bool:
-        """Whether items are left."""
-        return self._is_waiting() or any(self._sent.values())
-
-    def add_node(self, node: Any) -> None:
-        """Note a worker that came up."""
-        self._sent[node] = []
-
-    def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
-        """Note what a worker collected."""
-        self._collections[node] = list(collection)
-
     def schedule(self) -> None:
-        """Give workers their parts: all of them at first, a replacement later."""
-        if self.collection is None:
-            collections = list(self._collections.values())
-            # Workers must have collected the same, as indices are all that is sent.
-            if any(c != collections[0] for c in collections):
-                self._report_difference()
-                self.collection = []
-                return
-            self.collection = collections[0]
-        for node in self.nodes:
-            if node in self._collections and node not in self._lots:
-                self._lots[node] = WorkerPart.of(node.workerinput).indices(len(self.collection))
-                self._keep_promise(node)
-                self._feed(node)
+        """Give workers their items: every worker at first, a replacement later."""
+        if self.collection is not None:
+            super().schedule()
+        elif self._check_nodes_have_same_collection():
+            self.collection: list[str] | None = next(iter(self.node2collection.values()))
+            total, nodes = len(self.collection or ()), self.nodes
+            for number, node in enumerate(nodes):
+                # Every n-th item, so that workers share each domain evenly.
+                self.pending[:] = range(number, total, len(nodes))
+                self.check_schedule(node)
 
-    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
-        """Send the next item after one is done."""
-        self._sent[node].remove(item_index)
-        self._feed(node)
-
-    def mark_test_pending(self, item: str) -> None:
-        """Let the replacement of the worker that just crashed run its item again (pytest-rerunfailures asks for it)."""
-        assert self.collection is not None
-        rest = self._orphans.pop() if self._orphans else []
-        self._orphans.append([self.collection.index(item), *rest])
-
-    def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
-        """Not offered: this scheduler never takes items back from a living worker."""
-        raise NotImplementedError
-
-    def remove_node(self, node: Any) -> str | None:
-        """Forget a worker; the item that it was running is returned if it crashed."""
-        sent = self._sent.pop(node)
-        lot = self._lots.pop(node, None)
-        if self.collection is None:
-            if state.SLOT in node.workerinput:
-                self._collections.pop(node, None)
-                self._release(node.workerinput[state.SLOT])
-            return None
-        # A replacement that dies before it begins leaves its promise to the next one.
-        if lot is None and (promised := self._keep_promise(node)):
-            self._orphans.append(promised)
-        if not sent:
-            return None
-        # The first of what was sent is what it was running.
-        rest = sent[1:] + (lot or [])
-        if rest:
-            self._orphans.append(rest)
-        return self.collection[sent[0]]
-
-    def take_orphans(self) -> list[int]:
-        """Return what one crashed worker left, for the worker that replaces it."""
-        orphans = self._orphans.pop(0) if self._orphans else []
-        self._promised.append(orphans)
-        return orphans
-
-    def _is_waiting(self) -> bool:
-        return bool(self._orphans or any(self._promised)) or any(self._lots.values())
-
-    def _keep_promise(self, node: Any) -> list[int]:
-        """Forget the orphans that a replacement was promised when it was set up, and return them."""
-        orphans = node.workerinput.get(state.ORPHANS)
-        if orphans is None or orphans not in self._promised:
-            return []
-        self._promised.remove(orphans)
-        return list(orphans)
-
-    def _feed(self, node: Any) -> None:
-        if node.shutting_down:
-            return
-        lot, sent = self._lots[node], self._sent[node]
-        more = lot[: max(0, _WINDOW - len(sent))]
-        if more:
-            del lot[: len(more)]
-            sent.extend(more)
-            node.send_runtest_some(more)
-        # Nothing will follow: without this the worker would wait for a next item.
-        if not lot:
+    def check_schedule(self, node: WorkerController, duration: float = 0) -> None:
+        """Send a worker all that is left, and tell it that nothing will follow."""
+        if not node.shutting_down:
+            self._send_tests(node, len(self.pending))
             node.shutdown()
 
-    def _report_difference(self) -> None:
-        from xdist.report import report_collection_diff
 
-        (first, expected), *others = self._collections.items()
-        for node, found in others:
-            if text := report_collection_diff(expected, found, first.gateway.id, node.gateway.id):
-                report = pytest.CollectReport(nodeid=node.gateway.id, outcome="failed", longrepr=text, result=[])
-                self.config.hook.pytest_collectreport(report=report)
-
-
-# -- items that an xdist worker has received and not begun; xdist has no public name for them --
+# -- items that an xdist worker has received and not ended; xdist has no public name for them --
 
 
 def inbox(config: pytest.Config, *, keeps: bool) -> Callable[[], Sequence[int]]:
-    """Return what tells the indices of items that this worker will run; none where xdist has them elsewhere.
+    """Return what tells the indices of items that this worker runs or will run; none where xdist has them elsewhere.
 
-    :param keeps: whether what waits stays here. Else only the item that comes next does.
+    :param keeps: whether what waits stays here. Else only the current item and the next one do.
     """
 
     def certain() -> Sequence[int]:
@@ -453,7 +307,8 @@ def inbox(config: pytest.Config, *, keeps: bool) -> Callable[[], Sequence[int]]:
             queue: Any = getattr(plugin, "torun", None)
             if hasattr(queue, "lock"):
                 with queue.lock() as waiting:
-                    found = [getattr(plugin, "nextitem_index", None), *(waiting if keeps else ())]
+                    begun = [getattr(plugin, name, None) for name in ("item_index", "nextitem_index")]
+                    found = [*begun, *(waiting if keeps else ())]
                 return [i for i in found if isinstance(i, int)]
         return ()
 

@@ -202,7 +202,10 @@ def test_own_requirements(own: Bench) -> None:
     [
         ("def write(contents): raise SystemExit(0)", "the reporter 'mine' failed: SystemExit: 0"),
         ("def write(contents): return 1", "the reporter 'mine' returned int, not the text of its file"),
-        ("import pytest; pytest.skip('no', allow_module_level=True)", "the reporter 'mine' .*cannot be loaded.*Skipped"),
+        (
+            "import pytest; pytest.skip('no', allow_module_level=True)",
+            "the reporter 'mine' .*cannot be loaded.*Skipped",
+        ),
     ],
 )
 def test_a_broken_reporter_is_an_error(site: Path, code: str, said: str) -> None:

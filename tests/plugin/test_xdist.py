@@ -12,7 +12,7 @@ from harness import Bench, junit_properties, log_of, verdict_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.plugin.state import LIFELINE, ORPHANS, SLOT, SLOTS, WorkerPart
+from pytest_a2a_bench.plugin.state import LIFELINE, WorkerPart
 from pytest_a2a_bench.plugin.xdist import watch_controller
 from pytest_a2a_bench.results.store import Store
 
@@ -91,21 +91,10 @@ def test_a_kill_after_a_trial_was_evaluated(
     result.stdout.fnmatch_lines(["items *1 trial was evaluated, and its item ended in an error: desk/front/ok-kill#0"])
 
 
-@given(st.integers(1, 20), st.integers(0, 200))
-def test_slots_cover_every_item_once(slots: int, total: int) -> None:
-    parts = [WorkerPart.of({SLOT: slot, SLOTS: slots}).indices(total) for slot in range(slots)]
-    assert sorted(i for part in parts for i in part) == list(range(total))
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
-
-
-def test_a_replacement_runs_what_it_was_left() -> None:
-    assert WorkerPart.of({ORPHANS: [3, 5]}).indices(10) == [3, 5]
-    assert WorkerPart.of({ORPHANS: []}).indices(10) == []
-
-
-def test_nothing_is_promised_where_another_scheduler_decides() -> None:
+def test_a_replacement_is_known_by_its_number() -> None:
     assert WorkerPart.of({"workercount": 2, LIFELINE: "x"}) == WorkerPart(lifeline="x", workers=2)
-    assert WorkerPart().indices(10) == []
+    parts = [WorkerPart.of({"workerid": f"gw{i}", "workercount": 2}) for i in range(4)]
+    assert [part.is_replacement for part in parts] == [False, False, True, True]
 
 
 @given(st.integers(1, 50), st.integers(1, 500))
