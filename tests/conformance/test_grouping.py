@@ -473,7 +473,7 @@ def test_a_fault_is_one_finding_with_its_own_name(fault: str, ids: tuple[str, ..
 
 
 # What the catalogue says to follow from what: the cause, what follows, and what stands for itself.
-CONSEQUENCES = {
+CONSEQUENCES: dict[str, Any] = {
     "an artifact without an id": (
         ("DM-005", "artifactId of an artifact is missing"),
         [("STREAM-016", "artifact '': streamed [{}]; GetTask has null"), ("PUSH-012", "parts of an artifact is []")],
@@ -533,6 +533,18 @@ CONSEQUENCES = {
         [("ERR-003", "the error has no google.rpc.ErrorInfo")],
         [("ERR-003", "reason 'X', domain 'a2a-protocol.org'")],
     ),
+    "a query that is not read": (
+        ("HJ-004", "pageSize 1 gives 3 tasks"),
+        [("LIST-008", "pageSize 1 gives 3 tasks"), ("GET-004", "historyLength 1 gives 5 messages")],
+        [("LIST-001", "the result is no page")],
+        "HTTP+JSON",
+    ),
+    "a path that is not there": (
+        ("HJ-001", "POST /tasks/{id}:cancel does not exist: HTTP 404"),
+        [("CAN-001", "cancelling a running task: error 404 NOT_FOUND: Not found")],
+        [("CAN-001", "cancelling a running task: error TaskNotFoundError 404 NOT_FOUND: Not found")],
+        "HTTP+JSON",
+    ),
     "a limit of the history that is not kept": (
         ("SEND-010", "historyLength 0 gives 2 messages"),
         [("GET-003", "historyLength 0 gives 2 messages"), ("LIST-015", "historyLength 0 gives tasks with 2 messages")],
@@ -543,14 +555,15 @@ CONSEQUENCES = {
 
 @pytest.mark.parametrize("name", CONSEQUENCES)
 def test_what_follows_from_another_finding_is_listed_beneath_it(name: str) -> None:
-    cause, follow, others = CONSEQUENCES[name]
-    rows = [row(*one) for one in (*follow, cause)]
+    cause, follow, others, *binding = CONSEQUENCES[name]
+    rows = [row(*one, *binding) for one in (*follow, cause)]
     assert [r.outcome for r in fold(rows)] == [*("explained" for _ in follow), "failed"]
     assert {r.cause for r in fold(rows)[:-1]} == {rows[-1].name}
     # On another interface, of what has other findings, behind a warning and without the cause each stands for itself.
-    assert {r.outcome for r in fold([row(*one, "HTTP+JSON") for one in follow] + rows[-1:])} == {"failed"}
-    assert {r.outcome for r in fold([row(*one) for one in (*others, cause)])} == {"failed"}
-    assert set(outcomes([*rows[:-1], row(*cause, outcome="warned")]).values()) == {"failed", "warned"}
+    assert {r.outcome for r in fold([row(*one, "GRPC") for one in follow] + rows[-1:])} == {"failed"}
+    assert {r.outcome for r in fold([row(*one, *binding) for one in (*others, cause)])} == {"failed"}
+    warned = row(*cause, *binding, outcome="warned")
+    assert set(outcomes([*rows[:-1], warned]).values()) == {"failed", "warned"}
     assert {r.outcome for r in fold(rows[:-1])} == {"failed"}
 
 

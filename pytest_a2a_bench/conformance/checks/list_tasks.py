@@ -167,17 +167,24 @@ async def artifacts_are_left_out(ctx: Context) -> None:
 async def artifacts_come_when_asked_for(ctx: Context) -> None:
     """With includeArtifacts come the artifacts; for a rule about queries, where another binding gives them."""
     context_id, _ = await own(ctx)
-    if ctx.requirement.group == "binding":
-        others = [c for c in ctx.siblings() if c.binding != ctx.binding]
-        lists = [await other.call("ListTasks", {"contextId": context_id, "includeArtifacts": True}) for other in others]
-        if not any(task.get("artifacts") for reply in lists for task in tasks_of(reply)):
-            ctx.skip("no other binding lists the artifacts, so that no query was misread")
+    asked = {"contextId": context_id, "includeArtifacts": True}
+    await _read_elsewhere(ctx, asked, lambda tasks: any(task.get("artifacts") for task in tasks))
     pages = await walk(ctx, contextId=context_id, includeArtifacts=True)
     for reply, task in ((page, task) for page in pages for task in tasks_of(page)):
         whole = await ctx.get_task(str(task.get("id")))
         if whole.ok and whole.result.get("artifacts") and not task.get("artifacts"):
             ctx.fail(f"task {task.get('id')!r} comes without its artifacts", reply, whole, pointer="/tasks")
             return
+
+
+async def _read_elsewhere(
+    ctx: Context, params: Mapping[str, Any], is_read: Callable[[list[Mapping[str, Any]]], bool]
+) -> None:
+    """Skip a rule about queries where no other binding reads the parameters: then no query was misread."""
+    if ctx.requirement.group == "binding":
+        others = [await c.call("ListTasks", params) for c in ctx.siblings() if c.binding != ctx.binding]
+        if not any(reply.ok and is_read(tasks_of(reply)) for reply in others):
+            ctx.skip("no other binding reads the parameter, so that no query was misread")
 
 
 async def newest_come_first(ctx: Context) -> None:
@@ -261,6 +268,7 @@ async def default_page_of_many(ctx: Context) -> None:
 async def page_size_is_a_bound(ctx: Context) -> None:
     """No page is larger than asked for."""
     context_id, _ = await own(ctx)
+    await _read_elsewhere(ctx, {"contextId": context_id, "pageSize": 1}, lambda tasks: len(tasks) == 1)
     reply = await listed(ctx, contextId=context_id, pageSize=1)
     if len(tasks_of(reply)) > 1:
         ctx.fail(f"pageSize 1 gives {len(tasks_of(reply))} tasks", reply, pointer="/tasks")
