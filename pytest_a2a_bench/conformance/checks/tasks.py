@@ -13,7 +13,7 @@ from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
-from pytest_a2a_bench.conformance.fixtures import watch
+from pytest_a2a_bench.conformance.fixtures import waiting_task, watch
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, is_known, message_ids, state_of
 from pytest_a2a_bench.conformance.protocol.streams import canonical, rebuild
 from pytest_a2a_bench.conformance.wire.reply import WireReply
@@ -230,6 +230,15 @@ async def running_task_is_cancelled(ctx: Context) -> None:
     elif state_of(seen.first.result) != "canceled" and state_of(seen.later.result) != "canceled":
         found = f"CancelTask returned state {state_of(seen.first.result) or 'none'}, and the task was never cancelled"
         ctx.fail(found, seen.first, seen.later, pointer="/status/state", expected="TASK_STATE_CANCELED")
+
+
+async def waiting_task_can_be_cancelled(ctx: Context) -> None:
+    """Cancelling a task that waits for the user returns it; an agent may say that it cannot."""
+    task = await waiting_task(ctx)
+    reply = await ctx.call("CancelTask", {"id": task["id"]})
+    if not reply.ok and not reply.may_be("TaskNotCancelableError"):
+        found = f"cancelling a task that waits for the user: {reply.describe()}"
+        ctx.fail(found, reply, expected="the Task, or TaskNotCancelableError")
 
 
 async def cancelling_twice_changes_nothing(ctx: Context) -> None:

@@ -181,7 +181,10 @@ class FaultyAgent:
             raise failure("UnsupportedOperation", "this agent has no extended card")
 
     def _find(self, task_id: Any, owner: tuple[str, str] | None) -> Record:
-        record = self._store.find(task_id, None if self.on("no-scope") else owner)
+        scope = None if self.on("no-scope") else owner
+        record = self._store.find(task_id, scope)
+        if record is None and self.on("id-prefix"):
+            record = next((r for r in self._store.visible(scope) if r.task["id"].startswith(str(task_id))), None)
         # Forbidden shows that the task exists, which is the fault.
         if record is None and self.on("forbidden") and self._store.find(task_id, None):
             raise failure("Forbidden")
@@ -317,7 +320,8 @@ class FaultyAgent:
                 if not event:
                     return
                 held.append(event)
-                if not self.on("stream-late") or record.resting:
+                is_held = self.on("stream-late") or (self.on("stream-burst") and "task" not in event)
+                if not is_held or record.resting:
                     for ready in held:
                         yield ready
                     held = []
@@ -354,6 +358,13 @@ class FaultyAgent:
         if self.on("working-includes-input") and params.get("status") == "TASK_STATE_WORKING":
             waiting = {**params, "status": "TASK_STATE_INPUT_REQUIRED"}
             found = [*found, *matching(self._store.visible(scope), waiting)]
+        if self.on("context-prefix") and (begin := params.get("contextId")):
+            everything = matching(self._store.visible(scope), dropped(params, "contextId"))
+            found = [record for record in everything if record.task["contextId"].startswith(begin)]
+        if self.on("list-by-birth"):
+            # The store keeps them in the order of their making.
+            made = [record.task["id"] for record in self._store.visible(scope)]
+            found.sort(key=lambda record: made.index(record.task["id"]), reverse=True)
         if self.on("list-oldest-first"):
             # The fault turns around what is newest first by default.
             found.reverse()
@@ -376,6 +387,8 @@ class FaultyAgent:
             return shown(record.task, None)
         if record.state in TERMINAL_STATES:
             raise failure("TaskNotCancelable", f"task {record.task['id']} is {record.state}")
+        if record.state == "TASK_STATE_INPUT_REQUIRED" and self.on("cancel-not-waiting"):
+            raise failure("TaskNotFound")
         if record.work and not self.on("zombie") and not self.on("artifact-after-cancel"):
             record.work.cancel()
         if not self.on("cancel-nothing"):

@@ -128,6 +128,12 @@ def _no_artifacts(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     return ({"task": {k: v for k, v in event["task"].items() if k != "artifacts"}},) if is_first else (event,)
 
 
+def _as_submitted(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
+    if call.operation == _SUBSCRIBE and event.get("task", {}).get("status", {}).get("state") == "TASK_STATE_WORKING":
+        event["task"]["status"]["state"] = "TASK_STATE_SUBMITTED"
+    return (event,)
+
+
 def _follow_up_without_task(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     is_follow_up = call.operation == _SEND and (call.params.get("message") or {}).get("taskId")
     return () if is_follow_up and "task" in event else (event,)
@@ -196,6 +202,7 @@ STREAM_FAULTS: dict[str, Fault] = {
     "subscribe-gap": Fault(event=_gap()),
     "stream-502": Fault(packet=_bad_gateway),
     "challenge": Fault(packet=_challenge),
+    "subscribe-stale": Fault(event=_as_submitted),
     "subscribe-no-artifacts": Fault(event=_no_artifacts),
     "stream-error-event": Fault(error=_error_event),
     "follow-up-no-task": Fault(event=_follow_up_without_task),
