@@ -20,7 +20,7 @@ from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.a2a.config import AuthParts
 from pytest_a2a_bench.conformance.finding import AS_VALID, Finding, Requirement, Severity
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
-from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, state_of
+from pytest_a2a_bench.conformance.protocol.payloads import is_running, state_of
 from pytest_a2a_bench.conformance.protocol.streams import StreamEvent, StreamProblem, read_event, read_events, result_of
 from pytest_a2a_bench.conformance.scenarios import missing_text
 from pytest_a2a_bench.conformance.session.session import Session
@@ -34,7 +34,8 @@ T = TypeVar("T")
 ATTEMPTS = 3
 """How often something that depends on time is tried before an agent is blamed: the machine may have been busy."""
 _POLL_SECONDS = 0.05
-_WAIT_SECONDS = 15.0
+WAIT_SECONDS = 15.0
+"""How long a task is waited for."""
 _FOUND_LIMIT = 600
 # More than any stream may stay open after its task (STREAM-005): that is judged once, and nothing else waits for it.
 _LINGER_SECONDS = 3.0
@@ -207,12 +208,17 @@ class Context:
             self.skip(f"the task of the slow scenario was {state_of(task)} at once, so nothing could be watched")
         return task
 
-    async def wait_for_task(self, task_id: str, *, seconds: float = _WAIT_SECONDS) -> WireReply:
-        """Poll a task until it is terminal or waits for the user, or the time is up; return the last answer."""
+    async def wait_for_task(
+        self, task_id: str, goes_on: Callable[[Any], bool] = is_running, *, seconds: float = WAIT_SECONDS
+    ) -> WireReply:
+        """Poll a task until it is terminal or waits for the user, or the time is up; return the last answer.
+
+        :param goes_on: returns whether a task is to be polled further.
+        """
         until = time.monotonic() + await self.allow(seconds)
         while True:
             reply = await self.get_task(task_id)
-            if not reply.ok or state_of(reply.result) not in RUNNING or time.monotonic() > until:
+            if not reply.ok or not goes_on(reply.result) or time.monotonic() > until:
                 return reply
             await asyncio.sleep(_POLL_SECONDS)
 
@@ -323,14 +329,14 @@ class Context:
 
     def task_of(self, reply: WireReply, what: str, judge: str = "") -> Mapping[str, Any]:
         """Return the Task in the reply to a message; end the check where the agent answered with a Message."""
-        event = read_event(self.needed(reply, what, judge).result)
+        event = self.event_of(reply, what, judge)
         if event.kind != "task" or not event.task_id:
             self.skip(f"{what}: the agent answers with a {event.kind or 'result of no known kind'}, not with a Task")
         return event.body
 
-    def event_of(self, reply: WireReply, what: str) -> StreamEvent:
+    def event_of(self, reply: WireReply, what: str, judge: str = "") -> StreamEvent:
         """Return the Task or Message in the reply to a message; end the check where it is neither."""
-        event = read_event(self.needed(reply, what).result)
+        event = read_event(self.needed(reply, what, judge).result)
         if self.version != "0.3" and event.kind not in ("task", "message"):
             self.skip(f"{what} gives neither a task nor a message, which SEND-001 judges")
         return event

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.conformance.finding import ACTS, AS_VALID, CARD, FOUND, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING
-from pytest_a2a_bench.conformance.protocol.streams import read_event
 from pytest_a2a_bench.conformance.session.health import CARD_RULES
 from pytest_a2a_bench.conformance.session.steadiness import Cause
 from pytest_a2a_bench.conformance.wire.reply import error_in, has_failed
@@ -70,7 +69,6 @@ _KINDS: Mapping[str, _Kind] = {
     "no method": _Kind("operations are not there at all", ("JR-002", "V03-RPC-001")),
     "gateway": _Kind("a gateway answers in the agent's place: {}"),
     "error event": _Kind("", ("STREAM-014",)),
-    "no context": _Kind("", ("SEND-013", "MT-001")),
     "breakdown": _Kind("valid requests are answered with an internal error"),
     "server error": _Kind("the server fails on bad input instead of refusing it"),
     **{f"the {name}": _Kind(f"the {name} is not looked at") for name in _IGNORABLE},
@@ -118,9 +116,6 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
         yield "gateway", (*here, f"HTTP {last.status} for {of}")
     if last.binding == "HTTP+JSON" and last.events and error is not None:
         yield "error event", here
-    answer = read_event(_result_in(last.response or next(iter(last.events), "")))
-    if pointer.endswith("/contextId") and answer.kind and not answer.context_id:
-        yield "no context", (*here, answer.kind)
     if has_failed(last):
         yield "breakdown", said
         if _REFUSAL.search(finding.expected):

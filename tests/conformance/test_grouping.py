@@ -533,6 +533,11 @@ CONSEQUENCES: dict[str, Any] = {
         [("ERR-003", "the error has no google.rpc.ErrorInfo")],
         [("ERR-003", "reason 'X', domain 'a2a-protocol.org'")],
     ),
+    "a message of no context": (
+        ("SEND-013", "the message has no contextId"),
+        [("MT-001", "the response has no contextId")],
+        [("MT-002", "contextId 'a' became 'b'")],
+    ),
     "a query that is not read": (
         ("HJ-004", "pageSize 1 gives 3 tasks"),
         [("LIST-008", "pageSize 1 gives 3 tasks"), ("GET-004", "historyLength 1 gives 5 messages")],
@@ -555,14 +560,14 @@ CONSEQUENCES: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", CONSEQUENCES)
 def test_what_follows_from_another_finding_is_listed_beneath_it(name: str) -> None:
-    cause, follow, others, *binding = CONSEQUENCES[name]
-    rows = [row(*one, *binding) for one in (*follow, cause)]
+    cause, follow, others, binding = (*CONSEQUENCES[name], "JSONRPC")[:4]
+    rows = [row(one[0], one[1], binding) for one in (*follow, cause)]
     assert [r.outcome for r in fold(rows)] == [*("explained" for _ in follow), "failed"]
     assert {r.cause for r in fold(rows)[:-1]} == {rows[-1].name}
     # On another interface, of what has other findings, behind a warning and without the cause each stands for itself.
-    assert {r.outcome for r in fold([row(*one, "GRPC") for one in follow] + rows[-1:])} == {"failed"}
-    assert {r.outcome for r in fold([row(*one, *binding) for one in (*others, cause)])} == {"failed"}
-    warned = row(*cause, *binding, outcome="warned")
+    assert {r.outcome for r in fold([row(one[0], one[1], "GRPC") for one in follow] + rows[-1:])} == {"failed"}
+    assert {r.outcome for r in fold([row(one[0], one[1], binding) for one in (*others, cause)])} == {"failed"}
+    warned = row(cause[0], cause[1], binding, "warned")
     assert set(outcomes([*rows[:-1], warned]).values()) == {"failed", "warned"}
     assert {r.outcome for r in fold(rows[:-1])} == {"failed"}
 

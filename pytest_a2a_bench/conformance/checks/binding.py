@@ -86,11 +86,7 @@ async def rest_routes(ctx: Context) -> None:
     """Ask all paths with their verbs."""
     for name, reply in await _every_operation(ctx):
         verb, path = OPERATIONS[name].rest
-        # Where an id is asked for, an error of the agent's own making may be a bare NOT_FOUND; elsewhere that is a gap.
-        named = reply.error is not None and bool(reply.error.name)
-        known = named or (reply.error is not None and "{" in path and bool(reply.error.grpc_status))
-        gap = reply.status in (405, 501) or (reply.status == 404 and not known)
-        if gap or await is_no_route(ctx, reply):
+        if is_missing(reply) or await is_no_route(ctx, reply):
             ctx.fail(f"{verb} {path} does not exist: HTTP {reply.status}", reply)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pytest_a2a_bench.a2a.bodies import as_object
@@ -16,13 +15,12 @@ from pytest_a2a_bench.conformance.card.rules import MEDIA_TYPE
 from pytest_a2a_bench.conformance.checks.data_model import objects
 from pytest_a2a_bench.conformance.checks.list_tasks import in_one_context
 from pytest_a2a_bench.conformance.checks.tasks import answered, artifacts_are_kept, history_of, judge_history
-from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.context import WAIT_SECONDS, Context
 from pytest_a2a_bench.conformance.fixtures import reply_in, waiting_task
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, nodes, spelled_state, state_of, task_in
 from pytest_a2a_bench.conformance.protocol.streams import canonical, read_event
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
-_FOLLOW_SECONDS = 15.0
 # A task whose answer was taken begins with it soon.
 _GOES_ON_SECONDS = 3.0
 # What takes no longer may be over before an answer can be given that it goes on; on a busy machine, no longer than this
@@ -125,19 +123,9 @@ async def early_task_can_be_followed(ctx: Context) -> None:
     reply = await started(ctx)
     if not ctx.expect_ok(reply):
         return
-    task = task_or_skip(ctx, reply)
-    # Until it ends, or for as long as an ordinary task can take.
-    loop = asyncio.get_running_loop()
-    until = loop.time() + await ctx.allow(_FOLLOW_SECONDS)
-    while True:
-        # At least once, however long it took to get here.
-        later = await ctx.call("GetTask", {"id": task.get("id")})
-        if not ctx.expect_ok(later) or state_of(later.result) in SETTLED:
-            return
-        if loop.time() >= until:
-            break
-        await asyncio.sleep(0.1)
-    ctx.fail(f"the task has not ended after {_FOLLOW_SECONDS:g} s", reply, later)
+    later = await ctx.wait_for_task(str(task_or_skip(ctx, reply).get("id")))
+    if ctx.expect_ok(later) and state_of(later.result) not in SETTLED:
+        ctx.fail(f"the task has not ended after {WAIT_SECONDS:g} s", reply, later)
 
 
 async def return_immediately_and_messages(ctx: Context) -> None:
@@ -317,21 +305,16 @@ async def _followed_up(ctx: Context) -> tuple[Mapping[str, Any], WireReply]:
     return await ctx.shared("follow-up", make)
 
 
-def _is_as_before(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+def _is_as_before(before: Any, after: Any) -> bool:
     # Without a time or a message two questions look the same.
-    one, other = before.get("status"), after.get("status")
-    return len(as_object(one)) > 1 and canonical(one) == canonical(other)
+    one, other = (as_object(as_object(task).get("status")) for task in (before, after))
+    return len(one) > 1 and canonical(one) == canonical(other)
 
 
 async def _gone_on(ctx: Context, task: Mapping[str, Any]) -> WireReply | None:
     """Return the answer to GetTask once the status of a task is another; None where it stays."""
-    until = time.monotonic() + await ctx.allow(_GOES_ON_SECONDS)
-    while time.monotonic() < until:
-        later = await ctx.get_task(str(task["id"]))
-        if later.ok and not _is_as_before(task, as_object(later.result)):
-            return later
-        await asyncio.sleep(0.1)
-    return None
+    later = await ctx.wait_for_task(str(task["id"]), partial(_is_as_before, task), seconds=_GOES_ON_SECONDS)
+    return later if later.ok and not _is_as_before(task, later.result) else None
 
 
 async def follow_up_is_waited_for(ctx: Context) -> None:
@@ -339,7 +322,7 @@ async def follow_up_is_waited_for(ctx: Context) -> None:
     if ctx.state:
         ctx.skip("follow-ups are looked at once")
     task, reply = await _followed_up(ctx)
-    if _is_as_before(task, as_object(task_in(reply.result))) and (later := await _gone_on(ctx, task)) is not None:
+    if _is_as_before(task, task_in(reply.result)) and (later := await _gone_on(ctx, task)) is not None:
         found = f"the follow-up gives the status from before it, and the task goes on, to {state_of(later.result)}"
         ctx.fail(found, reply, later, pointer="/task/status")
 

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
+from pytest_a2a_bench.conformance.checks.binding import is_missing
 from pytest_a2a_bench.conformance.checks.data_model import objects
-from pytest_a2a_bench.conformance.checks.push import (
-    TOKEN,
-    arrived,
-)
+from pytest_a2a_bench.conformance.checks.push import TOKEN, arrived
 from pytest_a2a_bench.conformance.checks.streaming import ordinary
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
@@ -147,7 +145,6 @@ async def paths_start_with_v1(ctx: Context) -> None:
     for name, params in (("SendMessage", ctx.send_params()), ("GetTask", {"id": ctx.unknown_id()})):
         reply = await ctx.call(name, params)
         ctx.skip_if_refused(reply)
-        readable = isinstance(reply.document, Mapping) and set(reply.document) != {"detail"}
-        if reply.status in (405, 501) or (reply.status == 404 and not readable):
+        if is_missing(reply):
             verb, path = OPERATIONS[name].rest03
             ctx.fail(f"{verb} {path}: {reply.describe()}", reply, expected=f"{verb} {path}")

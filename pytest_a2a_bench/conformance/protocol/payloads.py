@@ -20,6 +20,11 @@ def state_of(task: Any) -> str:
     return neutral_state(spelled_state(task))
 
 
+def is_running(task: Any) -> bool:
+    """Return whether a task changes by itself."""
+    return state_of(task) in RUNNING
+
+
 def spelled_state(task: Any) -> str:
     """Return the state in ``status`` of a task or status update as the agent spells it, or empty."""
     state = as_object(as_object(task).get("status")).get("state")
