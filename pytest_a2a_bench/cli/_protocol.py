@@ -9,6 +9,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.cli._reporting import check_numbers, check_output, deliver, write_report
 from pytest_a2a_bench.cli._served import served
@@ -22,7 +23,7 @@ from pytest_a2a_bench.conformance.gateway.run import Pair, meet
 from pytest_a2a_bench.conformance.report import Judgement, Report, to_accept, to_toml, waiver_for
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.subject import Subject, look_at
-from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers
+from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, raise_errors
 from pytest_a2a_bench.listener import BindAddress, read_bind_address
@@ -86,7 +87,7 @@ def judge_agent(namespace: Namespace) -> Report:
     results += _protocol(namespace, subject if pair is None else pair.judged, config)
     if pair is not None:
         chosen = [p for p in pair.plan() if _is_wanted(namespace, p.requirement, p.binding)]
-        results = pair.attribute(results, pair.compare(chosen), waivers)
+        results = loop.run(pair.attribute(results, chosen, lambda result: waiver_of(result, waivers) is not None))
     if not results:
         raise ConfigurationError(_nothing_left(namespace, subject))
     return subject.report(

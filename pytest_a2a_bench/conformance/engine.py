@@ -7,7 +7,7 @@ import concurrent.futures
 import contextlib
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,9 +24,8 @@ from pytest_a2a_bench.conformance.catalogue import (
 )
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import (
-    CARD,
     FOUND,
-    OWN,
+    GATEWAY,
     CheckOutcome,
     CheckResult,
     Planned,
@@ -63,6 +62,7 @@ _UNFOLDED = ("passed", "skipped")
 
 Select = Callable[[Planned], bool]
 Fold = Callable[[Iterable[CheckResult]], Iterable[CheckResult]]
+Attribute = Callable[[Sequence[CheckResult], Sequence[Planned]], Awaitable[list[CheckResult]]]
 
 
 async def run_checks(
@@ -361,7 +361,8 @@ class Judge:
     :param concurrency: how many checks run at once.
     :param fold: groups findings under their causes; then failures are reported when all checks are over.
     :param elsewhere: names of checks that another process makes for the same report.
-    :param direct: the interfaces without the gateway, where there is one.
+    :param attribute: where the agent is behind a gateway, gets the findings of its checks and the planned requirements
+        of the gateway, and returns the results of both.
     """
 
     def __init__(
@@ -371,9 +372,9 @@ class Judge:
         *,
         fold: Fold | None = None,
         elsewhere: Container[str] = (),
-        direct: Sequence[Target] = (),
+        attribute: Attribute | None = None,
     ) -> None:
-        self._fold, self._elsewhere, self._direct = fold, elsewhere, direct
+        self._fold, self._elsewhere, self._attribute = fold, elsewhere, attribute
         self._targets = tuple(targets)
         self._concurrency = concurrency
         self.left: list[str] = []
@@ -439,10 +440,11 @@ class Judge:
                 future.cancel()
 
     async def _run(self, planned: list[Planned], over: threading.Event) -> None:
+        gateway = [p for p in planned if p.requirement.group == GATEWAY]
         try:
             running = run_checks(
                 self._targets,
-                planned=planned,
+                planned=[p for p in planned if p not in gateway],
                 concurrency=self._concurrency,
                 left=self.left,
                 patience=self._patience,
@@ -451,7 +453,9 @@ class Judge:
             foldable: list[CheckResult] = []
             order = {p.name: number for number, p in enumerate(planned)}
             async with contextlib.aclosing(running) as results:
-                waiting = len(planned)
+                waiting = len(planned) - len(gateway)
+                if not waiting:
+                    await self._conclude([], gateway, order)
                 async for result in results:
                     waiting -= 1
                     if self._fold is not None and _may_fold(result):
@@ -459,13 +463,10 @@ class Judge:
                     else:
                         self._results[result.name].set_result(result)
                     # With the last one, and not behind it: then comes the clearing away, which nobody may stop.
-                    if not waiting and self._fold is not None:
+                    if not waiting:
                         # In the order of the plan, so that the same check is the cause in every run.
                         foldable.sort(key=lambda result: order[result.name])
-                        foldable = await leave_out_own(foldable, self._direct, self.left)
-                        for folded in self._fold([*foldable, *await self._causes_elsewhere(foldable)]):
-                            if folded.name in order:
-                                self._results[folded.name].set_result(folded)
+                        await self._conclude(foldable, gateway, order)
         # Each waiting item would hang without an answer, so the failure of the run is the failure of all that is
         # missing.
         except Exception as error:
@@ -473,6 +474,15 @@ class Judge:
         finally:
             self._give_up(planned, None)
             over.set()
+
+    async def _conclude(self, foldable: list[CheckResult], gateway: list[Planned], names: Container[str]) -> None:
+        """Compare the gateway with the agent, and give out what has waited for the other results."""
+        if self._attribute is not None:
+            foldable = await self._attribute(foldable, gateway)
+        if self._fold is not None:
+            for folded in self._fold([*foldable, *await self._causes_elsewhere(foldable)]):
+                if folded.name in names:
+                    self._results[folded.name].set_result(folded)
 
     async def _causes_elsewhere(self, foldable: Iterable[CheckResult]) -> list[CheckResult]:
         """Make the checks which explain why others were not made, where another process makes them for the report.
@@ -505,22 +515,6 @@ class Judge:
 def _may_fold(result: CheckResult) -> bool:
     # What explains that others were not made is looked at even where it found nothing.
     return result.outcome not in _UNFOLDED or result.requirement.id in CARD_RULES.values()
-
-
-async def leave_out_own(
-    results: Sequence[CheckResult], direct: Sequence[Target], left: list[str] | None = None
-) -> list[CheckResult]:
-    """Ask the agent itself what was found through its gateway, and skip what is wrong without it, too.
-
-    :param direct: the interfaces without the gateway; where there are none, nothing changes.
-    """
-    found = [r for r in results if r.outcome in FOUND and r.binding != CARD]
-    planned = [Planned(r.requirement, r.binding) for r in found]
-    if not (direct and planned):
-        return list(results)
-    async with contextlib.aclosing(run_checks(direct, planned=planned, left=left)) as running:
-        own = {result.name async for result in running if result.outcome in FOUND}
-    return [replace(r, outcome="skipped", reason=OWN) if r in found and r.name in own else r for r in results]
 
 
 def check_all(

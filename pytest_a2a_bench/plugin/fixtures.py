@@ -141,8 +141,6 @@ def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2
     run = state.of(request.config)
     if _a2a_check.suite == "card":
         result = verdicts.judge_card(_a2a_check, request.getfixturevalue("_a2a_card_results"))
-    elif _a2a_check.suite == "gateway":
-        result = request.getfixturevalue("_a2a_gateway_results")[_a2a_check.planned.name]
     else:
         judge: Judge = request.getfixturevalue("_a2a_judge")
         result = verdicts.judge_protocol(_a2a_check, _a2a_subject, judge)
@@ -211,13 +209,6 @@ def _a2a_card_results(
     from pytest_a2a_bench.plugin import verdicts
 
     return verdicts.card_results(_a2a_subject, _a2a_endpoint, request.session.items)
-
-
-@pytest.fixture(scope="session")
-def _a2a_gateway_results(request: pytest.FixtureRequest, _a2a_endpoint: BenchRun) -> dict[str, CheckResult]:
-    from pytest_a2a_bench.plugin import verdicts
-
-    return verdicts.gateway_results(_a2a_endpoint, request.session.items)
 
 
 @pytest.fixture(scope="session")

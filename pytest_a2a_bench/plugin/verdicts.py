@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import USUAL
 from pytest_a2a_bench.conformance import subject
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
 from pytest_a2a_bench.conformance.engine import Judge, RawWire
-from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.finding import CARD, CheckResult
 from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.report import Judgement, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
@@ -104,31 +105,31 @@ def pair_of(run: BenchRun) -> Pair | None:
     return run.services.pair
 
 
-def gateway_results(run: BenchRun, items: Sequence[pytest.Item]) -> dict[str, CheckResult]:
-    """Compare the gateway with the agent, and return the results of this process's items by name."""
-    pair = pair_of(run)
-    planned = _planned(_mine(items, run), "gateway")
-    return {result.name: result for result in pair.compare(planned)} if pair is not None else {}
-
-
 def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config: ClientConfig) -> Judge:
     """Begin all checks of this process's items, together."""
     every = {item.stash[CHECK].planned.name for item in session.items if CHECK in item.stash}
-    pair = pair_of(run)
-    run.services.judge = Judge(
+    pair, stands_alone = pair_of(run), _stands_alone(run, session.items)
+    gateway = _planned(session.items, "gateway")
+
+    async def attribute(results: Sequence[CheckResult], planned: Sequence[Planned]) -> list[CheckResult]:
+        assert pair is not None
+        elsewhere = [p for p in gateway if p not in planned]
+        return await pair.attribute(results, planned, stands_alone, elsewhere, started.left)
+
+    started = Judge(
         targets_of(run, subject, config) if pair is None else [through for _, through in pair.targets],
-        direct=[] if pair is None else [direct for direct, _ in pair.targets],
-        fold=lambda results: _folded(results, run, session.items),
+        attribute=attribute if pair is not None else None,
+        fold=lambda results: fold(results, stands_alone),
         elsewhere=every,
     )
-    run.services.judge.start(ahead(session.items, run))
-    judge: Judge = run.services.judge
-    return judge
+    run.services.judge = started
+    started.start(ahead(session.items, run))
+    return started
 
 
 def ahead(items: Sequence[pytest.Item], run: BenchRun) -> list[Planned]:
     """Return the checks of this process's items."""
-    return _planned(_mine(items, run), "protocol", "acts")
+    return _planned(_mine(items, run), "gateway", "protocol", "acts")
 
 
 def _mine(items: Sequence[pytest.Item], run: BenchRun) -> Sequence[pytest.Item]:
@@ -173,13 +174,13 @@ def _warn(item: pytest.Item, text: str) -> bool:
     return True
 
 
-def _folded(results: Iterable[CheckResult], run: BenchRun, items: Iterable[pytest.Item]) -> list[CheckResult]:
+def _stands_alone(run: BenchRun, items: Iterable[pytest.Item]) -> Callable[[CheckResult], bool]:
     waivers = _waivers(run)
     # As behind a waiver, a defect must not disappear behind an item that says nothing.
     marked = {
         i.stash[CHECK].planned.name for i in items if CHECK in i.stash and any(map(i.get_closest_marker, _SILENT))
     }
-    return fold(results, lambda result: result.name in marked or waiver_of(result, waivers) is not None)
+    return lambda result: result.name in marked or waiver_of(result, waivers) is not None
 
 
 def card_results(subject: Subject, run: BenchRun, items: Iterable[pytest.Item]) -> dict[str, CheckResult]:
@@ -188,10 +189,12 @@ def card_results(subject: Subject, run: BenchRun, items: Iterable[pytest.Item]) 
     :param items: those of the session: what is not among them explains nothing.
     """
     chosen = {item.stash[CHECK].planned.requirement.id for item in items if CHECK in item.stash}
-    pair = pair_of(run)
+    pair, stands_alone = pair_of(run), _stands_alone(run, items)
     results = [r for r in subject.card_results() if r.requirement.id in chosen]
-    found = _folded(results if pair is None else pair.without_own_card(results), run, items)
-    return {result.requirement.id: result for result in found}
+    if pair is not None:
+        gateway = [p for p in _planned(items, "gateway") if p.binding == CARD]
+        results = loop.run(pair.attribute(results, gateway, stands_alone))
+    return {result.requirement.id: result for result in fold(results, stands_alone)}
 
 
 def judge_card(check: ItemCheck, results: Mapping[str, CheckResult]) -> CheckResult:
@@ -203,7 +206,7 @@ def judge_card(check: ItemCheck, results: Mapping[str, CheckResult]) -> CheckRes
 
 def judge_protocol(check: ItemCheck, subject: Subject, judge: Judge) -> CheckResult:
     """Return the result of one check of the protocol."""
-    if subject.problem:
+    if subject.problem and check.suite != "gateway":
         return CheckResult(check.planned.requirement, check.planned.binding, "error", reason=subject.problem)
     return judge.result(check.planned)
 

@@ -428,3 +428,17 @@ def test_a_gateway_has_an_item_for_each_requirement(bench: Bench) -> None:
         assert "wrong without the gateway, too: the agent's own" in out
         # Without the agent there is nothing to compare with.
         assert not [line for line in ids(bench(*chosen, "--co", "-q")) if "gateway" in line]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
+def test_what_follows_from_the_gateway_is_explained_by_it(bench: Bench, workers: tuple[str, ...]) -> None:
+    fault = next(fault for fault in FAULTS if fault.name == "version lost")
+    with gateway_proxy(fault) as proxy, full_agent(Features(public=proxy.url, grpc=False)) as direct:
+        proxy.target = direct
+        chosen = ("--a2a-endpoint", proxy.url, "--a2a-direct", direct, "-m", "conformance")
+        result = bench(*chosen, "-k", "JSONRPC and (GW-006 or GET-002)", "-rs", *workers)
+    out = result.stdout.str()
+    assert (outcomes(result)["failed"], outcomes(result)["skipped"]) == (1, 1), out
+    assert "explained by GW-006 [JSONRPC]" in out
+    if not workers:
+        assert "GET-002 [JSONRPC] GetTask of an unknown task: not the error: error VersionNotSupportedError" in out

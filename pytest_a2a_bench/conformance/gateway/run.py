@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import urllib.parse
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from pytest_a2a_bench.conformance.card import fetch_card
 from pytest_a2a_bench.conformance.card.judge import CardHttp
 from pytest_a2a_bench.conformance.catalogue import load_gateway_requirements
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.engine import RawWire, leave_out_own
+from pytest_a2a_bench.conformance.engine import RawWire, run_checks
 from pytest_a2a_bench.conformance.finding import (
     CARD,
     FOUND,
@@ -31,13 +32,12 @@ from pytest_a2a_bench.conformance.finding import (
 from pytest_a2a_bench.conformance.gateway.cards import SECURITY, compare_cards, interfaces, is_at, moved
 from pytest_a2a_bench.conformance.gateway.compare import Difference, Seen, Sides, compare_step, kind_of, origin_text
 from pytest_a2a_bench.conformance.gateway.probes import HELD, STEPS, Asking, Step, hold
-from pytest_a2a_bench.conformance.grouping import explain
+from pytest_a2a_bench.conformance.grouping import Alone, explain
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.health import absence
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.target import Target, targets_of
-from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck
 from pytest_a2a_bench.errors import A2ABenchError, CardError, ConfigurationError
@@ -99,10 +99,13 @@ class Pair:
 
     def compare(self, planned: Iterable[Planned]) -> list[CheckResult]:
         """Make the exchanges that some requirements of the gateway take, and return their results."""
+        return loop.run(self._compare(planned))
+
+    async def _compare(self, planned: Iterable[Planned]) -> list[CheckResult]:
         chosen: dict[tuple[str, str], list[Requirement]] = {}
         for requirement, binding in planned:
             chosen.setdefault((binding, requirement.version), []).append(requirement)
-        return [r for place, entries in chosen.items() for r in loop.run(self._results(*place, entries))]
+        return [r for place, entries in chosen.items() for r in await self._results(*place, entries)]
 
     async def _results(self, binding: str, version: str, entries: Sequence[Requirement]) -> list[CheckResult]:
         found: list[Difference] = []
@@ -128,31 +131,51 @@ class Pair:
         changed = f"breaks {broken}" if broken else "changed nothing"
         return f"the gateway {changed} in {sum(self.counted)} exchanges; without it: {redact_url(self.direct.endpoint)}"
 
-    def attribute(
-        self, results: Sequence[CheckResult], compared: Sequence[CheckResult], waivers: Sequence[Waiver] = ()
+    async def attribute(
+        self,
+        results: Sequence[CheckResult],
+        planned: Iterable[Planned],
+        stands_alone: Alone = lambda result: False,
+        elsewhere: Iterable[Planned] = (),
+        left: list[str] | None = None,
     ) -> list[CheckResult]:
-        """Return all results: what the agent does without the gateway, too, is skipped; all else is the gateway's.
+        """Compare, and return all results: what is wrong without the gateway is skipped, the rest is the gateway's.
 
-        It is listed beneath the first requirement that the gateway breaks on the same interface, if that is not waived.
+        It is listed beneath the first requirement that the gateway breaks on the same interface.
 
-        :param compared: results of the requirements of the gateway.
+        :param planned: requirements of the gateway.
+        :param stands_alone: returns whether a result may neither be a cause nor be explained, such as a waived one.
+        :param elsewhere: requirements of the gateway that another process judges for the same report; they are judged
+            here, too, where they may be a cause.
+        :param left: gets what may still be on the agent in the end.
         """
-        direct = [direct for direct, _ in self.targets]
-        every = [*compared, *self.without_own_card(loop.run(leave_out_own(results, direct)))]
+        every = await self._without_own(results, left)
+        places = {_place(r) for r in every if r.outcome in FOUND}
+        compared = await self._compare([*planned, *(p for p in elsewhere if _place(p) in places)])
+        first = len(compared)
+        every = [*compared, *every]
         for cause, result in enumerate(compared):
-            if result.outcome == "failed" and waiver_of(result, waivers) is None:
-                place = result.binding, result.requirement.version
-                for number, one in enumerate(every[len(compared) :], len(compared)):
-                    if one.outcome in FOUND and (one.binding, one.requirement.version) == place:
+            if result.outcome == "failed" and not stands_alone(result):
+                for number, one in enumerate(every[first:], first):
+                    if one.outcome in FOUND and _place(one) == _place(result) and not stands_alone(one):
                         explain(every, cause, number)
         return every
 
-    def without_own_card(self, results: Iterable[CheckResult]) -> list[CheckResult]:
-        """Skip what is wrong with the agent's card without the gateway, too."""
+    async def _without_own(self, results: Sequence[CheckResult], left: list[str] | None) -> list[CheckResult]:
+        """Ask the agent itself what was found through its gateway, and skip what is wrong without it, too."""
         own = {r.name for r in self.direct.card_results() if r.outcome in FOUND}
+        planned = [Planned(r.requirement, r.binding) for r in results if r.outcome in FOUND and r.binding != CARD]
+        targets = [direct for direct, _ in self.targets]
+        if planned and targets:
+            async with contextlib.aclosing(run_checks(targets, planned=planned, left=left)) as running:
+                own |= {r.name async for r in running if r.outcome in FOUND}
         return [
             replace(r, outcome="skipped", reason=OWN) if r.outcome in FOUND and r.name in own else r for r in results
         ]
+
+
+def _place(one: CheckResult | Planned) -> tuple[str, str]:
+    return one.binding, one.requirement.version
 
 
 def _result(
