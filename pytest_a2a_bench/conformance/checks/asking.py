@@ -3,7 +3,8 @@
 A request has ``what`` it is, for findings, its ``operation`` (SendMessage where none is named) and ``params``; where it
 sends a message, ``message`` has the members that are not as in an ordinary one (null: left out; a null in place of all:
 no message is sent). ``headers``, ``version`` and ``body`` are those of :meth:`.Context.call`, ``bindings`` the only
-ones that it is sent on. Words in braces (:data:`GIVEN`) stand for what is known only when an agent is asked.
+ones that it is sent on, ``errors`` and ``lenient`` are in place of the requirement's own (:class:`.finding.Ask`). Words
+in braces (:data:`GIVEN`) stand for what is known only when an agent is asked.
 """
 
 from __future__ import annotations
@@ -112,10 +113,11 @@ async def refused(ctx: Context) -> None:
             continue
         reply = await ask(ctx, request)
         errors = request.get("errors", ctx.requirement.ask.errors)
+        lenient = request.get("lenient", ctx.requirement.ask.lenient)
         if not errors:
             ctx.expect_refusal(reply, what)
-        elif reply.ok and ctx.requirement.ask.lenient:
-            found = f"{what}: it was accepted; {ctx.requirement.ask.lenient}: {reply.describe()}"
+        elif reply.ok and lenient:
+            found = f"{what}: it was accepted; {lenient}: {reply.describe()}"
             ctx.warn(found, reply, expected=" or ".join(f"{name} ({ERRORS[name].code})" for name in errors))
         elif "body" in request:
             _expect_code(ctx, reply, what, errors)

@@ -64,7 +64,7 @@ async def wrong_credentials_are_refused(ctx: Context) -> None:
     reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, auth=other)
     if not reply.is_refused:
         found = f"the token is accepted under the name of a scheme that does not exist: {reply.describe()}"
-        ctx.warn(found, reply, expected=f"a refusal, as the card declares {scheme}")
+        ctx.fail(found, reply, expected=f"a refusal, as the card declares {scheme}")
 
 
 def garbage(ctx: Context) -> AuthParts:
