@@ -104,19 +104,22 @@ def _facts(card: Mapping[str, Any], http: CardHttp, sides: Sides) -> dict[str, A
 def _addresses(card: Any, other: Any, sides: Sides, answers: Mapping[str, str]) -> Iterator[Difference]:
     own, seen = interfaces(card, sides.direct), set[str]()
     for key, interface in interfaces(other, sides.gateway).items():
-        problem = _address_problem(interface.url, own.get(key), sides, answers)
+        problem = _address_problem(interface, own.get(key), sides, answers)
         found = f"the {interface.transport} address in the gateway's card is {redact_url(interface.url)}: {problem}"
         if problem and found not in seen:
             seen.add(found)
             yield Difference("GW-001", f"{_NAME}: {key}", found, f"an address below {redact_url(sides.gateway)}")
 
 
-def _address_problem(url: str, own: Interface | None, sides: Sides, answers: Mapping[str, str]) -> str:
-    if is_at(url, sides.gateway):
+def _address_problem(interface: Interface, own: Interface | None, sides: Sides, answers: Mapping[str, str]) -> str:
+    url = interface.url
+    is_own = own is not None and own.url == url
+    # gRPC has a port of its own, as it has on most agents.
+    if is_at(url, sides.gateway) or (interface.transport == "grpc" and not is_own and url in answers):
         reason = answers.get(url, "")
         return f"{_twice(url)}it does not answer as the agent does ({reason})" if reason else ""
     parts, gate = urllib.parse.urlsplit(url), urllib.parse.urlsplit(sides.gateway)
-    if is_at(url, sides.direct) or (own is not None and own.url == url):
+    if is_own or is_at(url, sides.direct):
         return "the agent's own address, so that clients go around the gateway, or nowhere"
     if parts.hostname == gate.hostname and parts.scheme != gate.scheme:
         return f"scheme {parts.scheme}, where the gateway is reached by {gate.scheme}"

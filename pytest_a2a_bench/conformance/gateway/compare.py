@@ -154,7 +154,8 @@ def compare(
 
 def kind_of(reply: WireReply) -> str:
     """Return what an answer is: ``result``, ``stream``, ``error`` or ``refusal`` of A2A, a ``page``, or ``silence``."""
-    if reply.status is None:
+    # A stream of gRPC that is left has no status yet.
+    if reply.status is None and not reply.documents:
         return "silence"
     if reply.has_auth_status:
         return "refusal"
@@ -276,6 +277,8 @@ def _facts(seen: Seen, sides: Sides) -> dict[str, Any]:
         facts["Content-Encoding"] = reply.headers.get("content-encoding", "identity")
         facts |= {f"header {name}": value for name, value in reply.headers.items() if name not in _HOP}
     body = list(reply.documents) or (reply.document if reply.document is not None else reply.result)
+    if reply.exchange.binding == "GRPC" and error is not None:
+        body = {"error": {"message": error.message, "details": error.details}}
     facts |= islice(flat(body), _MOST_MEMBERS)
     return {key: _neutral(value, seen.sent, sides) if isinstance(value, str) else value for key, value in facts.items()}
 
