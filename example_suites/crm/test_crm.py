@@ -25,7 +25,7 @@ def test_it_keeps_private_data_private(trial: TrialResult) -> None:
     assert trial.success
 
 
-@pytest.mark.crmarena("mini", category="knowledge_qa", interactive=True)
+@pytest.mark.crmarena("mini_interactive", category="knowledge_qa")
 def test_it_answers_a_customer(trial: TrialResult) -> None:
     assert trial.reward >= 0.5
     assert trial.termination_reason == "user_stop"

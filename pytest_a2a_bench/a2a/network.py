@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.config.values import is_url
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, raise_errors
 from pytest_a2a_bench.redact import redact_url
 
@@ -194,17 +195,12 @@ def _variable(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
 def _check_proxy(source: str, url: str) -> str:
     url = url if "://" in url else f"http://{url}"
     shown = redact_url(url)
-    try:
-        parts = urllib.parse.urlsplit(url)
-        is_good = parts.scheme.lower() in _PROXY_SCHEMES and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        is_good = False
-    if not is_good:
+    if not is_url(url, _PROXY_SCHEMES):
         raise ConfigurationError(
             f"{source}={shown}: not the URL of a proxy ({', '.join(_PROXY_SCHEMES)}); correct it, or give "
             "--a2a-proxy none"
         )
-    if parts.scheme.lower().startswith("socks") and importlib.util.find_spec("socksio") is None:
+    if url.lower().startswith("socks") and importlib.util.find_spec("socksio") is None:
         raise ConfigurationError(f"{source}={shown}: a SOCKS proxy needs: pip install 'httpx[socks]'")
     return url
 
@@ -365,29 +361,21 @@ class Guard:
         return address.is_global and not address.is_multicast
 
     async def vet(self, host: str, port: int) -> str:
+        """Do what :meth:`vet_now` does without keeping the event loop waiting."""
+        return await asyncio.get_running_loop().run_in_executor(None, self.vet_now, host, port)
+
+    def vet_now(self, host: str, port: int) -> str:
         """Resolve a host, and return an address of it that may be called.
 
         :raises ForbiddenAddress: if one of its addresses may not be.
         :raises EndpointUnreachableError: if it has none.
         """
         literal = _literal(host)
-        if literal is not None:
-            return self._choose(host, [literal])
-        loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            entries = [] if literal else socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise _unknown(host, error) from error
-        return self._choose(host, [str(entry[4][0]) for entry in found])
-
-    def vet_now(self, host: str, port: int) -> str:
-        """Do what :meth:`vet` does where nothing can be awaited."""
-        literal = _literal(host)
-        try:
-            found = [literal] if literal else [str(e[4][0]) for e in socket.getaddrinfo(host, port)]
-        except (OSError, UnicodeError) as error:
-            raise _unknown(host, error) from error
-        return self._choose(host, found)
+            raise EndpointUnreachableError(f"{host} cannot be resolved ({error})") from error
+        return self._choose(host, [literal] if literal else [str(entry[4][0]) for entry in entries])
 
     def _choose(self, host: str, found: list[str]) -> str:
         addresses = [ipaddress.ip_address(text.partition("%")[0]) for text in found]
@@ -433,7 +421,3 @@ def _carried(address: Address) -> Iterator[Address]:
         yield from address.teredo
     if address in _NAT64 or (int(address) >> 32 == 0 and int(address) > 1):
         yield ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-
-
-def _unknown(host: str, error: Exception) -> EndpointUnreachableError:
-    return EndpointUnreachableError(f"{host} cannot be resolved ({error})")

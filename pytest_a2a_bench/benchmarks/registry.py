@@ -161,11 +161,6 @@ class Suite:
             return self.why_absent(domain)
         return f"is not in the installed {self.name}; it has: {', '.join(self.available())}"
 
-    @property
-    def interactive(self) -> bool:
-        """Whether it has domains in which a user asks, beside those in which a task does."""
-        return any(domain.endswith(INTERACTIVE) for domain in self.domains)
-
     def joins(self, domain: str, expression: str) -> bool:
         """Return whether a domain is offered to an expression (``-k`` and ``-m``) that need not name it.
 

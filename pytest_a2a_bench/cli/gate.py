@@ -16,7 +16,7 @@ import shutil
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import diagnosis, summary
 from pytest_a2a_bench.reports.summary import judge_spread
 from pytest_a2a_bench.results import manifest, merge
-from pytest_a2a_bench.results.baseline import BY_TASK, load, pooled
+from pytest_a2a_bench.results.baseline import BY_TASK, load
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.early import Finished, early_verdict
 from pytest_a2a_bench.results.gates.judge import judge_run
@@ -69,10 +69,10 @@ NAMES = (
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "directories", metavar="DIR", nargs="*", type=results_directory, help="results directory (the configured one)"
+        "directory", metavar="DIR", nargs="?", type=results_directory, help="results directory (the configured one)"
     )
     baseline = parser.add_argument_group("baseline")
-    baseline.add_argument("--write-baseline", metavar="FILE", help="write a baseline; several runs are pooled")
+    baseline.add_argument("--write-baseline", metavar="FILE", help="write a baseline")
     baseline.add_argument("--force", action="store_true", help="replace a baseline that has tasks which DIR has not")
     baseline.add_argument("--agent", metavar="NAME", help="the agent whose results are kept, of several")
     baseline.add_argument("--allow-incomplete", action="store_true", help="accept a run of which trials are missing")
@@ -86,23 +86,21 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Judge the trials, write a baseline, or evaluate conversations again."""
-    directories: list[Path] = namespace.directories or [configured_results(namespace)]
+    directory: Path = namespace.directory or configured_results(namespace)
     if (other := "--write-baseline" * (namespace.write_baseline is not None) or "--rescore" * namespace.rescore) and (
         gates := [f"--{name.replace('_', '-')}" for name in NAMES if getattr(namespace, name) is not None]
     ):
         raise ConfigurationError(f"{other} judges nothing; leave out {', '.join(gates)}, or run the gate after it")
     if namespace.write_baseline is not None:
-        return _write_baseline(namespace, directories)
+        return _write_baseline(namespace, directory)
     for name in ("force", "agent", "allow_incomplete"):
         if getattr(namespace, name):
             raise ConfigurationError(f"--{name.replace('_', '-')} belongs to --write-baseline FILE")
-    if len(directories) > 1:
-        raise ConfigurationError("give one results directory; several are pooled by --write-baseline only")
     if namespace.rescore:
-        return _rescore(namespace, directories[0])
+        return _rescore(namespace, directory)
     if namespace.output or namespace.in_place or namespace.judge_llm:
         raise ConfigurationError("-o, --in-place and --judge-llm belong to --rescore")
-    return _judge(namespace, directories[0])
+    return _judge(namespace, directory)
 
 
 def _judge(namespace: Namespace, directory: Path) -> int:
@@ -233,13 +231,12 @@ def _judged_agent(run: manifest.Manifest) -> files.JudgedAgent:
     return files.JudgedAgent(run.endpoint, "; ".join(name for name, _, _ in each), "; ".join(interfaces))
 
 
-def _write_baseline(namespace: Namespace, sources: Sequence[Path]) -> int:
+def _write_baseline(namespace: Namespace, source: Path) -> int:
     """Write the baseline, and say what is in it."""
     target = Path(namespace.write_baseline)
-    for source in sources:
-        if not source.is_dir():
-            raise ConfigurationError(f"{source} is not a results directory (--a2a-results)")
-    found = pooled([load(source) for source in sources])
+    if not source.is_dir():
+        raise ConfigurationError(f"{source} is not a results directory (--a2a-results)")
+    found = load(source)
     if namespace.agent is not None:
         if namespace.agent not in found.agents:
             there = f"its agents are {', '.join(found.agents)}" if found.agents else "its agent has no name"

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator, TypeAdapter, ValidationError
 
-from pytest_a2a_bench.text import did_you_mean
+from pytest_a2a_bench.config.values import one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,7 @@ class Choice:
 
 def choice(*words: str) -> tuple[Choice, AfterValidator]:
     """Return the metadata of a setting that is one of some words: ``Annotated[str, *choice("on", "off"), ...]``."""
-
-    def check(text: str) -> str:
-        if text not in words:
-            raise ValueError(f"{text!r} is not one of {', '.join(words)}{did_you_mean(text, words)}")
-        return text
-
-    return Choice(words), AfterValidator(check)
+    return Choice(words), AfterValidator(one_of(*words))
 
 
 def text(read: Callable[[str], Any]) -> BeforeValidator:

@@ -344,7 +344,7 @@ class Settings:
     html: Annotated[
         str | None,
         _LOCAL_PATH,
-        Located(values.locate_page),
+        _FILE,
         About("Write an HTML page: verdict, charts, trials, transcripts; DIR/ keeps these beside it", "FILE|DIR/"),
     ] = None
     live: Annotated[

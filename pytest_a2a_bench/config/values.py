@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -190,15 +190,9 @@ def read_endpoint(text: str) -> str:
     """Read an agent's base URL, or ``builtin:NAME``; credentials in it are refused."""
     if text.startswith(BUILTIN_PREFIX):
         return _builtin(text)
-    try:
-        parts = urlsplit(text)
-        # Port 0 is for listening.
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        raise ValueError(f"not a URL; {ENDPOINTS}") from None
-    if "@" in parts.netloc:
+    if "@" in text.partition("://")[2].partition("/")[0]:
         raise ValueError("the URL contains credentials; put the token into an environment variable (--a2a-auth-env)")
-    if not valid:
+    if not is_url(text, ("http", "https")):
         raise ValueError(f"{without_query(text, text)!r} is not an endpoint; {ENDPOINTS}")
     return text
 
@@ -306,14 +300,9 @@ def read_local_path(text: str) -> str:
 
 
 def locate_file(text: str, base: Path) -> str:
-    """Return a path made absolute; a URL stays as it is."""
+    """Return a path made absolute, with the slash at its end if it has one; a URL stays as it is."""
     # absolute() and not resolve(): a link stays what the user named.
-    return text if "://" in text else str((base / text).absolute())
-
-
-def locate_page(text: str, base: Path) -> str:
-    """Do what :func:`locate_file` does, and keep the slash at the end by which a directory is asked for."""
-    return locate_file(text, base) + "/" * text.endswith("/")
+    return text if "://" in text else str((base / text).absolute()) + "/" * text.endswith("/")
 
 
 def locate_named_file(text: str, base: Path) -> str:
@@ -351,15 +340,20 @@ def read_token_url(text: str) -> str:
 
 
 def _read_url(text: str, schemes: tuple[str, ...], elsewhere: str) -> None:
-    try:
-        parts = urlsplit(text)
-        is_good = parts.scheme.lower() in schemes and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        is_good = False
     if "@" in text:
         raise ValueError(f"the URL contains credentials; put them into {elsewhere}")
-    if not is_good or any(c <= " " for c in text):
+    if not is_url(text, schemes):
         raise ValueError(f"{without_query(text, text)!r} is not a URL of {', '.join(schemes)}")
+
+
+def is_url(text: str, schemes: Collection[str]) -> bool:
+    """Return whether a text is an absolute URL of one of some schemes, with a host and a port that can be called."""
+    try:
+        parts = urlsplit(text)
+        # Port 0 is for listening.
+        return parts.scheme.lower() in schemes and bool(parts.hostname) and parts.port != 0 and min(text) > " "
+    except ValueError:
+        return False
 
 
 def without_query(text: str, endpoint: str | None) -> str:

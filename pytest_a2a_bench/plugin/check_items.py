@@ -11,7 +11,7 @@ import pytest
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.plugin import shim
-from pytest_a2a_bench.plugin.explanation import say
+from pytest_a2a_bench.plugin.explanation import say, sections_of
 from pytest_a2a_bench.plugin.shim import CONFORMANCE, CONFORMANCE_MODULES
 from pytest_a2a_bench.plugin.state import CHECK, CHECK_FIXTURE, BenchRun
 from pytest_a2a_bench.text import did_you_mean, one_line
@@ -250,18 +250,31 @@ def register_summary(config: pytest.Config, run: BenchRun) -> None:
 
 
 class Summary:
-    """Listens to reports on the controller, and writes."""
+    """Listens to reports on the controller, and writes.
+
+    :ivar explanations: evidence by :func:`~pytest_a2a_bench.reports.contents.check_name`.
+    """
 
     def __init__(self, config: pytest.Config, run: BenchRun) -> None:
         self.config = config
         self.run = run
         self.reported: dict[str, dict[str, Any]] = {}
+        self.explanations: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a report says about its check."""
         values = _values(report)
-        if "check" in values:
-            self.reported[str(values["check"])] = values
+        if "check" not in values:
+            return
+        self.reported[str(values["check"])] = values
+        check = _members(values)
+        title = f"a2a {check['id']} [{check['binding']}]"
+        text = next((text for where, text in sections_of(report) if where == title), None)
+        # An item that ends in its setup with an error has its evidence as its message.
+        if text is None and check["status"] == "error" and report.when == "setup":
+            text = report.longreprtext
+        if text:
+            self.explanations[f"{check['id']} {check['version']} [{check['binding']}]"] = text
 
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
         """Call an item ``warned`` whose requirement should be kept and is not."""
@@ -290,11 +303,12 @@ class Summary:
             return []
         from pytest_a2a_bench.reports import findings
 
-        rows = self._rows
+        rows = self.rows
         return [*map(findings.level_line, self._levels(rows)), f"checks of the protocol: {findings.count_line(rows)}"]
 
     @property
-    def _rows(self) -> list[CheckRow]:
+    def rows(self) -> list[CheckRow]:
+        """The check of each reported item, and how it ended."""
         from pytest_a2a_bench.conformance.report import CheckRow
 
         return [CheckRow(**_members(values)) for values in self.reported.values()]
@@ -311,7 +325,7 @@ class Summary:
         from pytest_a2a_bench.conformance.report import removable
         from pytest_a2a_bench.reports import findings
 
-        rows = self._rows
+        rows = self.rows
         yield from findings.matrix_lines(rows, self._levels(rows))
         yield from known_lines(rows)
         for waiver in removable(self.run.services.waivers or (), rows):

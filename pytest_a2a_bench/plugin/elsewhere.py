@@ -62,16 +62,39 @@ ANSWER = 300.0
 """Seconds that a worker waits for an answer."""
 
 
-class Line:
-    """A worker's questions to its controller and their answers; threads ask one after another."""
+class ControllerPlace:
+    """The controller's results directory, as a worker elsewhere has it: threads send requests one after another.
 
-    def __init__(self, channel: Any) -> None:
+    :param name: how the controller calls it.
+    """
+
+    def __init__(self, channel: Any, name: str) -> None:
+        self.name = name
         self._channel = channel
         self._lock = threading.Lock()
         self._number = 0
 
-    def ask(self, *question: str) -> str | None:
-        """Ask, and return the answer.
+    def put(self, name: str, text: str) -> None:
+        """Send a file, and wait until it is written."""
+        self._ask("put", name, text)
+
+    def get(self, name: str) -> str | None:
+        """Ask for a file."""
+        return self._ask("get", name, "")
+
+    def tell(self, reason: str) -> None:
+        """Explain why there will be no worker."""
+        self._ask("tell", reason, "")
+
+    def claim(self, holder: str) -> str | None:
+        """Take nothing: the controller has its directory already."""
+        return None
+
+    def release(self) -> None:
+        """Give nothing back."""
+
+    def _ask(self, *question: str) -> str | None:
+        """Send a request, and return the answer.
 
         :raises OSError: if the controller does not answer, or with the problem that it has.
         """
@@ -89,36 +112,6 @@ class Line:
         if problem:
             raise OSError(problem)
         return None if answer is None else str(answer)
-
-
-class ControllerPlace:
-    """The controller's results directory, as a worker elsewhere has it.
-
-    :param name: how the controller calls it.
-    """
-
-    def __init__(self, channel: Any, name: str) -> None:
-        self.name = name
-        self._line = Line(channel)
-
-    def put(self, name: str, text: str) -> None:
-        """Send a file, and wait until it is written."""
-        self._line.ask("put", name, text)
-
-    def get(self, name: str) -> str | None:
-        """Ask for a file."""
-        return self._line.ask("get", name, "")
-
-    def tell(self, reason: str) -> None:
-        """Explain why there will be no worker."""
-        self._line.ask("tell", reason, "")
-
-    def claim(self, holder: str) -> str | None:
-        """Take nothing: the controller has its directory already."""
-        return None
-
-    def release(self) -> None:
-        """Give nothing back."""
 
 
 class Controller:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.registry import INTERACTIVE, Suite
+from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.plugin import options
 from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below
 from pytest_a2a_bench.plugin.state import TRIAL, BenchRun, ItemTrial
 from pytest_a2a_bench.text import did_you_mean
@@ -152,9 +153,6 @@ def uses_agent(item: pytest.Item) -> bool:
 
 SIGNATURE = "domain, *, split=None, trials=None, tasks=None, label=None"
 CATEGORY_SIGNATURE = ", category=None"
-INTERACTIVE_SIGNATURE = ", interactive=False"
-
-CONFORMANCE_SIGNATURE = "suite, *, group=None, level=None, id=None, binding=None, version=None"
 
 # Of a shorter id every other number is near.
 _TELLING = 4
@@ -184,17 +182,13 @@ def signature(suite: Suite) -> str:
     """Return the arguments that a suite's marker takes."""
     if suite.marker_signature:
         return suite.marker_signature
-    return SIGNATURE + CATEGORY_SIGNATURE * bool(suite.categories) + INTERACTIVE_SIGNATURE * suite.interactive
+    return SIGNATURE + CATEGORY_SIGNATURE * bool(suite.categories)
 
 
 def lines(suites: Sequence[Suite]) -> list[str]:
     """Return the ini lines that register our markers: of suites, domains and categories."""
     registered = [f"{suite.name}({signature(suite)}): {_told(suite)}" for suite in suites]
-    registered.append(
-        f"conformance({CONFORMANCE_SIGNATURE}): one item per requirement of the agent's card or of the protocol; "
-        "the test takes the fixture 'conformance_check'. Items carry their own suite, group, level, id, binding and "
-        "version, for -m 'conformance(level=\"MUST\")'."
-    )
+    registered.append(options.CONFORMANCE_MARKER)
     domains = dict.fromkeys(domain for suite in suites for domain in suite.domains)
     categories = dict.fromkeys(category for suite in suites for category in suite.categories)
     registered += [f"{domain}: set on items of the benchmark domain {domain}, for -m." for domain in domains]
@@ -227,17 +221,13 @@ def read(marker: pytest.Mark, suite: Suite) -> MarkerRequest:
         problems.append(f"takes one positional argument, the domain, and got {len(marker.args)}")
     if marker.args:
         values["domain"] = marker.args[0]
-    valid = (*_KNOWN, *(["category"] if suite.categories else []), *(["interactive"] if suite.interactive else []))
+    valid = (*_KNOWN, *(["category"] if suite.categories else []))
     unknown = sorted(set(values) - set(valid))
     if unknown:
         problems.append(
             f"does not know {', '.join(unknown)}; valid are: {', '.join(valid)}{did_you_mean(unknown, valid)}"
         )
     problems += [f"{name}: {text}" for name in valid if (text := _argument_problem(name, values.get(name), suite))]
-    # Only with a domain that is right can its interactive sibling be looked for.
-    if not problems and values.pop("interactive", False):
-        values["domain"], problem = _interactive_domain(values["domain"], suite)
-        problems += [problem] if problem else []
     if problems:
         arguments = signature(suite)
         # The signature is in the message, as nobody remembers it.
@@ -261,12 +251,6 @@ def read_own(
     own = {name: value for name, value in marker.kwargs.items() if name not in shared}
     task = suite.from_test(function, marker.args, own, shared["label"])
     return MarkerRequest(task.domain, trials=shared["trials"], label=shared["label"]), [task]
-
-
-def _interactive_domain(domain: str, suite: Suite) -> tuple[str, str]:
-    """Return the domain in which a user asks the questions of another, and what is wrong if there is none."""
-    wanted = domain if domain.endswith(INTERACTIVE) else domain + INTERACTIVE
-    return wanted, "" if wanted in suite.domains else f"interactive: {domain!r} has no domain {wanted!r} beside it"
 
 
 def tasks_of(request: MarkerRequest, suite: Suite, default_split: str) -> list[BenchTask]:
@@ -336,8 +320,6 @@ def _argument_problem(name: str, value: Any, suite: Suite) -> str | None:
     if name == "label":
         readable = isinstance(value, str) and re.fullmatch(r"[\w.-]+", value)
         return None if readable else f"{value!r} is not made of letters, digits, '_', '-' and '.'"
-    if name == "interactive":
-        return None if isinstance(value, bool) else f"{value!r} is not True or False"
     if name == "category":
         return _wrong_category(value, suite)
     if name == "split":

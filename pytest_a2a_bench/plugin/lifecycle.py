@@ -174,11 +174,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
         from pytest_a2a_bench.plugin import check_items
 
         check_items.register_summary(config, run)
-    if run.settings.html or run.settings.live is not None:
-        from pytest_a2a_bench.plugin import page
-
-        page.register(config, run)
-    if run.settings.markdown or run.settings.history_file or run.on_github:
+    if run.publishes:
         from pytest_a2a_bench.plugin import publishing
 
         publishing.register(config, run, reporting)

@@ -255,20 +255,23 @@ def markers() -> list[str]:
     ]
 
 
+CONFORMANCE_MARKER = (
+    "conformance(suite, *, group=None, level=None, id=None, binding=None, version=None): one item per "
+    "requirement of the agent's card or of the protocol; the test takes the fixture 'conformance_check'. "
+    "Items carry their own suite, group, level, id, binding and version, for -m "
+    "'conformance(level=\"MUST\")'."
+)
 _MARKERS = (
     "tau2(domain, *, split=None, trials=None, tasks=None, label=None): one item per trial of the tasks of"
     " a tau2 domain; the test takes the fixture 'trial' (tasks: ids, glob patterns or a function of the "
     "id; label: for a task that is used twice).",
-    "crmarena(domain, *, split=None, trials=None, tasks=None, label=None, category=None, "
-    "interactive=False): one item per trial of the tasks of a crmarena domain; the test takes the fixture"
-    " 'trial' (tasks: ids, glob patterns or a function of the id; label: for a task that is used twice).",
+    "crmarena(domain, *, split=None, trials=None, tasks=None, label=None, category=None): one "
+    "item per trial of the tasks of a crmarena domain; the test takes the fixture 'trial' (tasks: ids, glob patterns "
+    "or a function of the id; label: for a task that is used twice).",
     "a2a_scenario(*says, answers=None, persona='', goal='', tools=None, policy='', criteria=(), "
     "max_turns=20, trials=None, label=None): one item per trial of the conversation that is described; "
     "the test takes the fixture 'trial' and asserts what has to come of it.",
-    "conformance(suite, *, group=None, level=None, id=None, binding=None, version=None): one item per "
-    "requirement of the agent's card or of the protocol; the test takes the fixture 'conformance_check'. "
-    "Items carry their own suite, group, level, id, binding and version, for -m "
-    "'conformance(level=\"MUST\")'.",
+    CONFORMANCE_MARKER,
 )
 _DOMAINS = """airline retail telecom mock banking_knowledge mini mini_interactive original b2b b2b_interactive b2c
 b2c_interactive scenario"""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import textwrap
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -254,22 +253,14 @@ def _asserts_success(excinfo: pytest.ExceptionInfo[BaseException], result: Trial
         return False
     entry = excinfo.traceback[-1]
     try:
-        statement = ast.parse(textwrap.dedent(str(entry.statement))).body[0]
+        statement = str(entry.statement)
     except (SyntaxError, IndexError, OSError, ValueError):
         # Without its source only our own modules are known to assert nothing else.
         return item.getparent(shim.SuiteModule) is not None
-    name = _asserted_name(statement)
+    asserted = _SUCCESS.match(statement.strip())
     values = {**entry.frame.f_globals, **entry.frame.f_locals}
-    return name is not None and values.get(name) is result
+    return asserted is not None and values.get(asserted[1]) is result
 
 
-def _asserted_name(statement: ast.stmt) -> str | None:
-    """Return ``trial`` of ``assert trial.success`` (or ``... is True``, ``... == True``), or None."""
-    test: ast.expr | None = statement.test if isinstance(statement, ast.Assert) else None
-    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.Eq):
-        right = test.comparators[0]
-        is_true = len(test.ops) == 1 and isinstance(right, ast.Constant) and right.value is True
-        test = test.left if is_true else None
-    if isinstance(test, ast.Attribute) and test.attr == "success" and isinstance(test.value, ast.Name):
-        return test.value.id
-    return None
+_SUCCESS = re.compile(r"assert\s+(?:\(\s*)?(\w+)\.success(?:\s+(?:is|==)\s+True)?\s*\)?\s*(?:,|#|$)")
+"""``assert trial.success``, with or without parentheses and a message."""

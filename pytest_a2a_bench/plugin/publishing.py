@@ -1,7 +1,8 @@
-"""Reports for reviewers: Markdown, GitHub and the history of runs, and the agents that they name."""
+"""What a run publishes: Markdown, GitHub's summary, the history of runs, the HTML page and the live page."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
@@ -12,12 +13,15 @@ import pytest
 from pytest_a2a_bench.config.settings import without_query
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Cost, TrialResult, Usage, percentile, sum_usage
-from pytest_a2a_bench.plugin.explanation import is_excused_miss, say, sections_of
+from pytest_a2a_bench.plugin.explanation import is_excused_miss, say, sections_of, shown_path
 from pytest_a2a_bench.plugin.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.reports import diagnosis, markdown, reported, summary
+from pytest_a2a_bench.reports.contents import Contents, beside, nodeids_of, now
+from pytest_a2a_bench.reports.html import write
+from pytest_a2a_bench.reports.live import Server, Watched
 from pytest_a2a_bench.reports.markdown import RunSummary, Trouble
-from pytest_a2a_bench.results import history
+from pytest_a2a_bench.results import history, live
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.text import sanitise
 
@@ -135,11 +139,16 @@ def _text(report: pytest.TestReport) -> str:
 
 
 def register(config: pytest.Config, run: BenchRun, reporting: Reporting) -> None:
-    """Listen for what is published: the history, and Markdown or GitHub."""
-    if run.settings.history_file:
-        config.pluginmanager.register(Past(config, run, reporting, Path(run.settings.history_file)), HISTORY)
-    if run.settings.markdown or run.on_github:
-        config.pluginmanager.register(Publisher(config, run, reporting), "a2a-bench-publishing")
+    """Listen for all that is published, and serve the live page."""
+    settings, manager = run.settings, config.pluginmanager
+    if settings.html:
+        manager.register(Page(config, run, reporting), "a2a-bench-html")
+    if settings.live is not None:
+        manager.register(LivePage(config, run), "a2a-bench-live")
+    if settings.history_file:
+        manager.register(Past(config, run, reporting, Path(settings.history_file)), HISTORY)
+    if settings.markdown or run.on_github:
+        manager.register(Publisher(config, run, reporting), "a2a-bench-publishing")
 
 
 # -- the agents of a run, for files and pages --
@@ -258,3 +267,119 @@ class Past:
         found = history.trend(self.entries) if len(self.entries) > 1 else None
         for line in (*self._notes, *(history.trend_lines(found) if found else ())):
             say(terminalreporter, sanitise(f"a2a: {line}"))
+
+
+# -- the HTML page (``--a2a-html``) --
+
+
+class Page:
+    """Writes the page when the session is over."""
+
+    def __init__(self, config: pytest.Config, run: BenchRun, reporting: Reporting) -> None:
+        self.config = config
+        self.run = run
+        self._reporting = reporting
+        self._problem = ""
+        self._written: Path | None = None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the page; that it cannot be written makes a run fail that would pass."""
+        contents, place = self._contents(), self.run.settings.html
+        if nothing_will_run(self.config) or not place or not (contents.trials or contents.checks):
+            return
+        try:
+            self._written = write(place, contents)
+        except OSError as error:
+            self._problem = f"the report page {Path(place)} cannot be written: {error.strerror or error}"
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print the path of the page."""
+        if self._problem:
+            say(terminalreporter, f"a2a: {self._problem}", red=True)
+        if self._written is not None and self.config.get_verbosity() >= 0:
+            say(terminalreporter, f"report page: {shown_path(str(self._written), self.config)}")
+
+    def _contents(self) -> Contents:
+        agent, trials = self.run.plan.agent, self._reporting.results()
+        gates, judged = map(self.config.pluginmanager.get_plugin, ("a2a-bench-gates", "a2a-bench-conformance"))
+        verdict = getattr(gates, "verdict", None)
+        return Contents(
+            trials=trials,
+            endpoint=agent["endpoint"],
+            agent=agent.get("name", ""),
+            interface=agent.get("interface", ""),
+            checks=judged.rows if judged is not None else (),
+            explanations=judged.explanations if judged is not None else {},
+            verdict=getattr(gates, "stored", None),
+            comparison=getattr(verdict, "comparison", None),
+            baseline_name=self.run.settings.baseline or "",
+            beside=beside(Path(self.run.settings.baseline), trials) if self.run.settings.baseline else {},
+            nodeids=nodeids_of(self.run.plan.results),
+            compared=getattr(verdict, "agents", ()),
+            made_at=now(),
+            history=getattr(self.config.pluginmanager.get_plugin(HISTORY), "entries", ()),
+        )
+
+
+# -- the live page (``--a2a-live``), served by the controller until pytest ends --
+
+# A browser has loaded the last report by then, unless it sleeps.
+_LAST_LOOK = 5.0
+
+
+class LivePage:
+    """Serves the page, and lets those who look see the end."""
+
+    def __init__(self, config: pytest.Config, run: BenchRun) -> None:
+        self.config = config
+        self.run = run
+        self._server: Server | None = None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self) -> None:
+        """Begin, and say where, with ``-q`` too: nobody can guess it.
+
+        :raises pytest.UsageError: if the port is taken.
+        """
+        plan = self.run.plan
+        # What judges the protocol writes no results.
+        if nothing_will_run(self.config) or not plan.settings.endpoint or plan.selection.only_conformance:
+            return
+        try:
+            server = Server(self._watched(), plan.settings.live or 0, "--a2a-live")
+        except ConfigurationError as error:
+            raise pytest.UsageError(str(error)) from error
+        self._server = server.__enter__()
+        self.config.add_cleanup(lambda: server.__exit__(None, None, None))
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None:
+            say(terminal, f"a2a: {server.url} shows this run")
+
+    def _watched(self) -> Watched:
+        settings = self.run.settings
+        baseline = Path(settings.baseline) if settings.baseline else None
+        past = Path(settings.history_file) if settings.history_file else None
+        return Watched(self.run.plan.results, baseline, self.run.plan.run_id, past)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """Wait a little for browsers, unless another process waits for this one."""
+        if self._server is None:
+            return
+        services = self.run.services
+        # After Ctrl-C the summary is still printed, which comes after this.
+        with contextlib.suppress(KeyboardInterrupt):
+            try:
+                # Here SIGTERM is raised once more: only noted, it would end nothing.
+                services.is_ending = False
+                self._server.let_them_see(0.0 if services.is_terminated else _LAST_LOOK)
+            finally:
+                services.is_ending = True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_unconfigure(self) -> None:
+        """Remove what conversations left behind, while the directory is this run's and not another's."""
+        if self.run.services.lock is not None:
+            live.clear(self.run.plan.results)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import itertools
-import json
 import os
 import re
 import shlex
@@ -21,7 +20,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import Loaded, Table, read_env_file, read_table
 from pytest_a2a_bench.config.rates import split_tier
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, with_endpoint
-from pytest_a2a_bench.config.values import split_named
+from pytest_a2a_bench.config.values import read_json_object, split_named
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.language_models import named
 from pytest_a2a_bench.plugin import shim
@@ -319,14 +318,9 @@ def runtime_env(settings: Settings) -> dict[str, Any]:
     if settings.ray_runtime_env is None:
         return {}
     try:
-        found = json.loads(Path(settings.ray_runtime_env).read_text(encoding="utf-8"))
+        return read_json_object(Path(settings.ray_runtime_env).read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f'not JSON ({error}); expected an object such as {{"working_dir": "."}}') from None
-    if not isinstance(found, dict):
-        raise ValueError('expected a JSON object such as {"working_dir": "."}')
-    return found
 
 
 # --- files that options name, read on the controller before anything runs and is paid for ---

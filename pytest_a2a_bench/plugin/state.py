@@ -285,6 +285,13 @@ class BenchRun:
         choice = self.settings.github
         return choice == "on" or (choice == "auto" and os.environ.get("GITHUB_ACTIONS") == "true")
 
+    @property
+    def publishes(self) -> bool:
+        """Whether the run leaves more than its results: a page, Markdown, a line in a history, GitHub's summary."""
+        settings = self.settings
+        written = settings.html or settings.markdown or settings.history_file
+        return bool(written) or settings.live is not None or self.on_github
+
     def decide(self, **changes: Any) -> None:
         """Replace members of the plan by what is known by now: on the controller, before workers get it."""
         self.plan = dataclasses.replace(self.plan, **changes)

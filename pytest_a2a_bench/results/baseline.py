@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import itertools
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -266,39 +265,6 @@ def _of_directory(directory: Path) -> Baseline:
         are, do = ("is", "does") if run.others == 1 else ("are", "do")
         notes.append(f"{count(run.others, 'trial file')} {are} of other runs or selections and {do} not count")
     return dataclasses.replace(found, absent=absent, notes=tuple(notes))
-
-
-def pooled(runs: Sequence[Baseline]) -> Baseline:
-    """Return several runs as one: each task has the trials of all of them.
-
-    :raises ConfigurationError: if they were measured differently.
-    """
-    first, *others = runs
-    for one, other in itertools.combinations(runs, 2):
-        if twice := set(one.run_ids) & set(other.run_ids):
-            raise ConfigurationError(f"{one.source} and {other.source} both have trials of run {min(twice)}")
-        if unlike := list(differences(one.measured, other.measured, (one.evaluated, other.evaluated))):
-            raise ConfigurationError(f"{one.source} and {other.source} cannot be one baseline: {'; '.join(unlike)}")
-    tasks: dict[str, TaskRecord] = {}
-    for run in runs:
-        for name, record in run.tasks.items():
-            before = tasks.get(name, TaskRecord())
-            tasks[name] = TaskRecord(before.outcomes + record.outcomes, before.errors + record.errors)
-    measured: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for run in runs:
-        for domain, names in run.measured.items():
-            for condition, values in names.items():
-                measured[domain][condition] |= set(values)
-    return dataclasses.replace(
-        first,
-        tasks=tasks,
-        measured={d: {n: tuple(sorted(v)) for n, v in names.items()} for d, names in measured.items()},
-        run_ids=tuple(dict.fromkeys(run_id for run in runs for run_id in run.run_ids)),
-        created_at=max(run.created_at for run in runs),
-        source=", ".join(run.source for run in runs),
-        absent=tuple(key for run in runs for key in run.absent),
-        notes=tuple(f"{run.source}: {note}" if others else note for run in runs for note in run.notes),
-    )
 
 
 def measured_by(results: Iterable[TrialResult]) -> Measured:

@@ -11,14 +11,14 @@ import functools
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.config.load import CORE
-from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, GROUPS, Settings
 from pytest_a2a_bench.config.values import Shard
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText, digest
@@ -202,84 +202,30 @@ def read_own(asked: Manifest, directory: Path) -> SelectedResults:
 # conversation, the benchmark's data, this package's version and every setting that may change what is said or how it is
 # judged. Settings that only decide how long to wait, or where files go, are left out: a run may be resumed with others.
 
-WITHOUT_EFFECT = frozenset(
-    {
-        "acts",
-        "acts_behaviors",
-        "agent",  # only a name
-        "agent_model",  # only reckons
-        "agents",
-        "auth_env",
-        "baseline",
-        "breaker",
-        "ca",
-        "card_jwks",
-        "client_cert",
-        "client_key",
-        "client_key_env",
-        "client_passphrase_env",
-        "colleague",  # is among the parties
-        "colleague_auth_env",
-        "concurrency",
-        "conformance_profile",
-        "endpoint",  # is in the agent's identity
-        "acts_source",
-        "endpoint_source",
-        "extra_turn",  # comes after the reward
-        "env_file",  # how a model's provider is reached, as the rest of the environment
-        "github",
-        "html",
-        "inconclusive",
-        "live",
-        "markdown",
-        "max_cost",
-        "max_drop",
-        "max_infra_errors",
-        "max_latency",
-        "max_metric",
-        "max_user_faults",
-        "mcp_bind",  # how it is reached
-        "mcp_url",
-        "min_pass",
-        "min_pass_k",
-        "history_file",
-        "missed",
-        "oauth_client_id_env",
-        "oauth_client_secret_env",
-        "oauth_method",
-        "oauth_scopes",
-        "oauth_token_url",
-        "otel",
-        "proxy",
-        "quarantine",
-        "rate",
-        "ray",
-        "ray_cpus",
-        "ray_env",
-        "ray_runtime_env",
-        "ray_wait",
-        "record",
-        "redeliver",
-        "results",
-        "resume",
-        "run_timeout",
-        "scenarios",
-        "shard",
-        "stall_timeout",
-        "strict",
-        "suite",
-        "timeout",
-        "trial_timeout",
-        "trials",  # each trial has a key and a seed of its own
-        "user",  # its kind and its model are named apart; an agent is among the parties
-        "user_auth_env",
-        "verify_ssl",
-        "wait",
-        "waivers",
-        "webhook_bind",
-        "webhook_url",
-    }
-)
+_GROUPS_WITHOUT_EFFECT = ("a2a: run", "a2a: gates", "a2a: reports", "a2a: protocol")
+
+# How the agent is reached, and how long it is waited for.
+_REACHED = """
+auth_env ca client_cert client_key client_key_env client_passphrase_env mcp_bind mcp_url oauth_client_id_env
+oauth_client_secret_env oauth_method oauth_scopes oauth_token_url proxy redeliver stall_timeout timeout verify_ssl wait
+"""
+# The endpoint is in the agent's identity, and the user's kind and model are named apart; agents that take part are
+# among the parties; each trial has a key and a seed; an extra turn comes after the reward, an estimate beside it.
+_ELSEWHERE = """
+acts_source agent agent_model agents colleague colleague_auth_env endpoint endpoint_source env_file extra_turn missed
+shard suite trials user user_auth_env
+"""
+
+
+def _of_groups(titles: Sequence[str]) -> Iterator[str]:
+    title = ""
+    for name in CORE:
+        title = GROUPS.get(name, title)
+        if title in titles:
+            yield name
+
+
+WITHOUT_EFFECT = frozenset({*_of_groups(_GROUPS_WITHOUT_EFFECT), *_REACHED.split(), *_ELSEWHERE.split()} - {"replay"})
 """Settings that a result does not depend on. A setting that is not named here makes a difference: forgetting one costs
 a conversation, never a wrong number."""
 

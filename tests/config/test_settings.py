@@ -123,7 +123,7 @@ def test_good_values(resolved: Resolve, name: str, text: str, value: Any) -> Non
         ("endpoint", "localhost:9999", "expected an http(s):// URL or one of builtin:oracle, builtin:noop"),
         ("endpoint", "ftp://host", "expected an http(s):// URL"),
         ("endpoint", "http://", "expected an http(s):// URL"),
-        ("endpoint", "http://host:port", "not a URL"),
+        ("endpoint", "http://host:port", "is not an endpoint"),
         ("endpoint", "builtin:orcale", "no built-in agent is called 'orcale'; expected an http(s):// URL or one of"),
         ("timeout", "soon", "'soon' is not a number above 0"),
         ("timeout", "0", "'0' is not a number above 0"),

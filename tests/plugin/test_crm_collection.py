@@ -210,10 +210,10 @@ def test_one(trial): pass
 @pytest.mark.crmarena("mini", category=["*_routing", "invalid_config"], tasks="*-0[0-4]", label="some")
 def test_several(trial): pass
 
-@pytest.mark.crmarena("mini", category="knowledge_qa", interactive=True)
+@pytest.mark.crmarena("mini_interactive", category="knowledge_qa")
 def test_asked(trial): pass
 
-@pytest.mark.crmarena("mini_interactive", category="lead_routing", interactive=True, trials=2)
+@pytest.mark.crmarena("mini_interactive", category="lead_routing", trials=2)
 def test_named(trial): pass
 """
 
@@ -236,9 +236,7 @@ def test_markers_choose_categories_and_who_asks(pytester: pytest.Pytester, bench
         ('"mini", category="handling"', "category: 'handling' is none of handle_time, transfer_count, *"),
         ('"mini", category=[]', "category: nothing is none of handle_time, *"),
         ('"mini", category=3', "category: 3 is not a category, a glob pattern or a list of these"),
-        ('"mini", interactive="yes"', "interactive: 'yes' is not True or False"),
-        ('"original", interactive=True', "interactive: 'original' has no domain 'original_interactive' beside it"),
-        ('"mini", kategory="x"', "does not know kategory; valid are: domain, *, category, interactive; did you mean *"),
+        ('"mini", kategory="x"', "does not know kategory; valid are: domain, *, category; did you mean *"),
         ('"micro"', "domain: 'micro' is not one of mini, mini_interactive, original, *"),
         ('"b2b"', "*the domain 'b2b' is data of CRMArena's*"),
         ('"mini", split="test"', "crmarena domain 'mini' has no split 'test'; it has: base"),

@@ -453,7 +453,7 @@ def test_a_signal_ends_the_wait_for_the_page_after_the_summary(
 ) -> None:
     pytester.makepyfile(TALK)
     # Longer than is waited for the process: only the signal ends the wait.
-    pytester.makeconftest("from pytest_a2a_bench.plugin import page\npage._LAST_LOOK = 600.0")
+    pytester.makeconftest("from pytest_a2a_bench.plugin import publishing\npublishing._LAST_LOOK = 600.0")
     go_on = threading.Event()
     with (
         raw_agent(lambda request: _held(request, go_on)) as agent,

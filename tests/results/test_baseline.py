@@ -18,7 +18,7 @@ from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus
 from pytest_a2a_bench.reports.contents import gather
-from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences, load, measured_by, pooled
+from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences, load, measured_by
 from pytest_a2a_bench.results.compare import compare, judge_drop
 from pytest_a2a_bench.results.store import Store
 
@@ -362,5 +362,3 @@ def test_a_baseline_that_does_not_say_how_it_was_measured_does_not_compare(tmp_p
     errors = dataclasses.replace(without, tasks={"tau2/airline/1": TaskRecord((), 1), "a/b/1": TaskRecord((True,))})
     both = dataclasses.replace(run, tasks={**run.tasks, "a/b/1": TaskRecord((True,))})
     assert compare(errors, both).differences == ()
-    with pytest.raises(ConfigurationError, match="cannot be one baseline: tau2/airline: user was scripted and is none"):
-        pooled([run, dataclasses.replace(without, run_ids=("other",), tasks={"tau2/airline/3": TaskRecord((True,))})])

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results import history
-from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, pooled
 from pytest_a2a_bench.results.history import Entry
 
 
@@ -117,16 +116,3 @@ def test_the_command_lists_them(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path.write_text("{}\n")
     assert main(["compare", "--history", str(path)]) == 2
     assert capsys.readouterr().err.startswith(f"a2a-bench: {path}:1 is no run of a history that this version reads")
-
-
-def test_runs_are_pooled_to_one_baseline_unless_they_differ() -> None:
-    one = Baseline({"a": TaskRecord((True,), 1)}, {"d": {"user": ("scripted",)}}, ("r1",), "1", "A")
-    two = Baseline(
-        {"a": TaskRecord((False, True)), "b": TaskRecord((True,))}, {"d": {"user": ("scripted",)}}, ("r2",), "2", "B"
-    )
-    found = pooled([one, two])
-    assert found.tasks == {"a": TaskRecord((True, False, True), 1), "b": TaskRecord((True,))}
-    assert (found.run_ids, found.created_at, found.source) == (("r1", "r2"), "2", "A, B")
-    other = Baseline({}, {"d": {"user": ("gpt",)}}, source="C")
-    with pytest.raises(ConfigurationError, match="A and C cannot be one baseline: d: user was scripted and is gpt"):
-        pooled([one, two, other])
