@@ -288,17 +288,6 @@ def _same_config(ctx: Context, config: Mapping[str, Any], reply: WireReply, made
             return
 
 
-async def each_config_is_its_own(ctx: Context) -> None:
-    """Of several configurations each is got by its id."""
-    seen = await several(ctx)
-    for made, got in zip(seen.made, seen.got, strict=False):
-        config, url = config_of(made), config_of(got).get("url")
-        # One that is gone is for PUSH-007 to judge.
-        if got.ok and url != config.get("url"):
-            found = f"of several configurations {config.get('id')!r} has url {url!r}"
-            ctx.fail(found, made, got, pointer="/url", expected=repr(config.get("url")))
-
-
 async def config_is_the_whole_id(ctx: Context) -> None:
     """A configuration is not found by the beginning of its id, nor by more."""
     task_id, config, _ = await created(ctx)

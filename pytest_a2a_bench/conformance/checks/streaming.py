@@ -353,7 +353,7 @@ async def _watch(ctx: Context, text: str) -> Watched:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(progress.wait(), _LATER_SECONDS)
         known = await ctx.get_task(task_id)
-        later = await ctx.call("SubscribeToTask", params, until=lambda event: True)
+        later = await ctx.call("SubscribeToTask", params)
         one, (other, _closed) = await following, await others
         # A stream that was opened when the task was over already shows nothing.
         if one.events and other.events:
@@ -442,52 +442,13 @@ def _end(reply: WireReply) -> str:
 
 
 async def no_gap(ctx: Context) -> None:
-    """The first Task and the later events make the final task."""
+    """The first Task and the later events make the final task, also of a stream that was opened meanwhile."""
     seen = await watched_to_its_end(ctx)
     stored = ctx.needed(seen.stored, "GetTask", "GET-001")
-    ctx.report_problems(differences(rebuild(read_events(seen.one.events)), stored.result), seen.one, stored)
-
-
-async def subscription_begins_where_its_snapshot_is(ctx: Context) -> None:
-    """What follows the first Task is what the first stream of the task had after that status: no gap, no repetition."""
-    opened, named = asyncio.Event(), list[str]()
-
-    def begun(event: Any) -> None:
-        update = read_event(event)
-        if update.kind == "statusUpdate" and not named:
-            named.append(update.task_id)
-            opened.set()
-
-    params = ctx.send_params(ctx.prompt("slow"))
-    watching = asyncio.ensure_future(ctx.call("SendStreamingMessage", params, on_event=begun))
-    watching.add_done_callback(lambda _: opened.set())
-    await opened.wait()
-    if not named:
-        ctx.skip("the stream of the scenario slow has no update")
-    later = await ctx.call("SubscribeToTask", {"id": named[0]})
-    whole = await watching
-    if not later.events or not whole.ended or not later.ended:
-        ctx.skip("one of two streams did not come to its end")
-    first, rest = read_event(later.events[0]), updates(read_events(later.events[1:]))
-    events = [event for event in read_events(whole.events) if event.kind in ("statusUpdate", "artifactUpdate")]
-    here = [
-        n for n, event in enumerate(events) if canonical(event.body.get("status")) == canonical(_status(first.body))
-    ]
-    if first.kind != "task" or not here:
-        ctx.skip("the status of the first Task is not one of the first stream's")
-    expected = updates(events[here[-1] + 1 :])
-    known = artifacts_of(first.body)
-    # An artifact that the snapshot has already need not come again.
-    repeatable = [e.kind == "artifactUpdate" and e.body.get("artifact", {}).get("artifactId") in known for e in events]
-    lacking = len(expected) - len(rest)
-    early = all(repeatable[here[-1] + 1 : here[-1] + 1 + lacking])
-    if lacking < 0 or rest != expected[lacking:] or not early:
-        found = f"after the status of its first Task it had {len(rest)} updates, the first stream {len(expected)}"
-        ctx.fail(found, whole, later, expected="the same events from there on")
-
-
-def _status(task: Any) -> Any:
-    return task.get("status") if isinstance(task, Mapping) else None
+    for reply in (seen.one, *([seen.later] if seen.later.events and seen.later.ended else [])):
+        if problems := differences(rebuild(read_events(reply.events)), stored.result):
+            ctx.report_problems(problems, reply, stored)
+            return
 
 
 async def rest_subscribe_is_reachable(ctx: Context) -> None:
@@ -510,6 +471,11 @@ async def streams_see_the_same(ctx: Context) -> None:
     if deaf or not is_suffix(short, long):
         found = f"one stream had {len(one)} updates, the other {len(other)}, and they are not the same"
         ctx.fail(found, seen.one, seen.other)
+    elif seen.later.ended and not is_suffix(rest := updates(read_events(seen.later.events)), long):
+        found = (
+            f"a stream that was opened later had {len(rest)} updates, which are not the last of another's {len(long)}"
+        )
+        ctx.fail(found, seen.one, seen.later)
 
 
 async def streams_are_independent(ctx: Context) -> None:
