@@ -4,7 +4,8 @@ A row says what the specification wants (id, group, section, level), where it ho
 and by which function of :mod:`.checks`: ``check`` is ``module.function``, or several of them; ``timed`` says that its
 verdict depends on time, ``vary`` what it is tried with beside its representative (:mod:`.variants`), ``stress`` names
 a check with data that tell one agent from another, ``ask`` has the requests that a check sends (:mod:`.checks.asking`),
-and ``uncheckable`` says why no endpoint can show a requirement.
+``explains`` names what follows where it is broken (:mod:`.grouping`), and ``uncheckable`` says why no endpoint can show
+a requirement.
 """
 
 from __future__ import annotations
