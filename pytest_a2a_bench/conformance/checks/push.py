@@ -44,7 +44,7 @@ _BUSY = 5
 # Whatever the machine does: a check waits for two deliveries at most, and has a minute.
 _LONGEST_SECONDS = 20.0
 # Nor longer for notifications that come one after the other.
-_MOST_SECONDS = 30.0
+_MOST_SECONDS = 20.0
 # What an agent had begun to send when the configuration was deleted.
 IN_FLIGHT_SECONDS = 0.3
 HELD_UP_SECONDS = 1.5
