@@ -56,7 +56,10 @@ def test_members_that_the_protocol_does_not_have_may_change(served: Served) -> N
         found["metadata"] = {"seen": next(number)}
 
     assert (
-        served(Fault("this", bindings=HTTP, operations=("GetTask",), reply=each_task(counted)), "GET-007").lines == []
+        served(
+            Fault("this", bindings=HTTP, operations=("GetTask",), reply=each_task(counted)), "GET-007", "EQ-002"
+        ).lines
+        == []
     )
 
 

@@ -14,6 +14,7 @@ from pytest_a2a_bench.conformance.checks.auth import operations
 from pytest_a2a_bench.conformance.checks.errors import ordinary_errors
 from pytest_a2a_bench.conformance.checks.list_tasks import tasks_of
 from pytest_a2a_bench.conformance.checks.push import GET, created
+from pytest_a2a_bench.conformance.checks.tasks import changes
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, SENDING, about
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, parse_timestamp, state_of
@@ -206,9 +207,12 @@ async def tasks_are_the_same(ctx: Context) -> None:
     if not there.ok:
         found = f"a task made on {ctx.binding} is unknown on {model.binding}: {there.describe()}"
         ctx.fail(found, here, there, expected="the same task")
+        return
     # 0.3's bindings write one task in forms of their own.
-    elif (same := state_of if ctx.version == "0.3" else comparable)(here.result) != same(there.result):
-        ctx.fail(f"GetTask differs between {ctx.binding} and {model.binding}", here, there, expected="the same task")
+    tasks = [{"state": state_of(r.result)} if ctx.version == "0.3" else _timeless(r.result) for r in (here, there)]
+    for pointer, _, _ in list(changes(tasks[0], tasks[1]))[:1]:
+        found = f"GetTask differs between {ctx.binding} and {model.binding} at {pointer}"
+        ctx.fail(found, here, there, pointer=pointer, expected="the same task")
 
 
 def comparable(value: Any) -> str:

@@ -117,20 +117,20 @@ async def repeated_calls_agree(ctx: Context) -> None:
     task = await fixtures.completed_task(ctx)
     one = ctx.needed(await ctx.get_task(task["id"]), "GetTask", "GET-001")
     other = ctx.needed(await ctx.get_task(task["id"]), "a second GetTask")
-    for pointer, before, after in _changes(one.result, other.result):
+    for pointer, before, after in changes(one.result, other.result):
         before, after = (json.dumps(value, ensure_ascii=False)[:100] for value in (before, after))
         ctx.fail(f"{pointer[1:]} is {before}, and {after} in a second call", one, other, pointer=pointer)
         return
 
 
-def _changes(one: Any, other: Any, pointer: str = "") -> Iterator[tuple[str, Any, Any]]:
+def changes(one: Any, other: Any, pointer: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Yield where members of the protocol differ, and both values; metadata and unknown members are the agent's own."""
     if isinstance(one, Mapping) and isinstance(other, Mapping) and not pointer.endswith("/data"):
         for name in filter(is_known, {**one, **other}.keys() - {"metadata"}):
-            yield from _changes(one.get(name), other.get(name), f"{pointer}/{name}")
+            yield from changes(one.get(name), other.get(name), f"{pointer}/{name}")
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for index, pair in enumerate(zip(one, other, strict=True)):
-            yield from _changes(*pair, f"{pointer}/{index}")
+            yield from changes(*pair, f"{pointer}/{index}")
     elif canonical(one) != canonical(other):
         yield pointer, one, other
 
