@@ -123,7 +123,7 @@ def _show(namespace: Namespace, directory: Path) -> int:
     width = shutil.get_terminal_size((100, 24)).columns
     print("\n".join(conversation(result, width, whole=namespace.whole)))
     if nodeid := nodeids.get(str(result.key)):
-        print(f"hold it again: {rerun_command(nodeid)}")
+        print(f"run it again: {rerun_command(nodeid, result)}")
     if result.path:
         print(f"file: {os.path.relpath(result.path)}")
     return 0
@@ -137,7 +137,7 @@ def _find(what: str, directory: Path, asked: manifest.Manifest) -> TrialResult:
     keys = [asked.nodeids[what]] if what in asked.nodeids else [key for key in asked.keys if key == what]
     keys = keys or [key for key in asked.keys if _is_meant(what, key)]
     parsed = [TrialKey.parse(key) for key in keys]
-    if len({(key.task_key, key.label, key.agent) for key in parsed}) == 1:
+    if len({(key.task_key, key.label) for key in parsed}) == 1:
         return _one_of(parsed, directory)
     some = keys[:_LISTED] or _near(what, asked.keys)
     more = len(keys) - len(some) if keys else 0

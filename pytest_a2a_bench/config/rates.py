@@ -177,6 +177,8 @@ def read_noise(text: str) -> dict[str, float | str]:
             found[name] = value
             continue
         if name not in NOISE:
+            if not name and value in NOISE:
+                raise ValueError(f"{value} has no rate; write {value}=RATE, such as {value}=0.1")
             near = did_you_mean(name, (*NOISE, "user"))
             raise ValueError(f"{name or value!r} is no kind of noise; the kinds are {', '.join(NOISE)}, user{near}")
         rate = _number(value, example)

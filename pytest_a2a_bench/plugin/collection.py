@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.config.settings import DIALECTS
+from pytest_a2a_bench.config.settings import DIALECTS, NOISY, PLAIN
 from pytest_a2a_bench.config.values import shard_of
 from pytest_a2a_bench.plugin import state
 from pytest_a2a_bench.plugin.items import uses_agent
@@ -159,6 +160,8 @@ def _missing_ids(run: BenchRun) -> Iterator[str]:
             why = "the agent's card gives no such check"
         else:
             why = f"no such item with --a2a-split={run.settings.split}"
+            if not run.settings.noise and re.search(rf"\[(?:{PLAIN}|{NOISY})-", wanted):
+                why += " and without --a2a-noise"
         yield f"not found: {wanted} ({why}; pytest --co lists what there is)"
 
 

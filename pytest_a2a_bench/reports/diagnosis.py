@@ -18,6 +18,7 @@ from pytest_a2a_bench.benchmarks.diagnosis import CAUSES, Cause, Diagnosis, diag
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.keys import numbered
 from pytest_a2a_bench.results.gates.files import Example, Reason
+from pytest_a2a_bench.results.gates.noise import noise_option
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.text import one_line
 from pytest_a2a_bench.waiting import counted
@@ -194,9 +195,10 @@ def lines(found: Sequence[Cluster], nodeids: Mapping[str, str], command: str, *,
 def rerun(cluster: Cluster, nodeids: Mapping[str, str], number: int, command: str) -> str:
     """Return the shell command that runs a cluster's trials again; options of the run are for the user to add."""
     ids = [nodeids[key] for result, _ in cluster.trials if (key := str(result.key)) in nodeids]
+    options = f"--a2a-endpoint URL {noise_option(cluster.example[0])}"
     if len(ids) > _TASKS or not ids:
-        return f"{command} --ids {number} > ids.txt && pytest --a2a-endpoint URL @ids.txt"
-    return " ".join(["pytest --a2a-endpoint URL", *map(shlex.quote, ids)])
+        return f"{command} --ids {number} > ids.txt && pytest {options}@ids.txt"
+    return f"pytest {options}{' '.join(map(shlex.quote, ids))}"
 
 
 def stored_reasons(found: Sequence[Cluster]) -> tuple[Reason, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import Reward, RewardCheck, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of, sentence
-from pytest_a2a_bench.results.gates.noise import events_of
+from pytest_a2a_bench.results.gates.noise import events_of, noise_option
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.text import one_line, sanitise
 
@@ -304,7 +304,7 @@ def _bounded(shown: list[str], whole: bool) -> list[str]:
     return [*shown[:_BOUND], f"    ... {len(shown) - _BOUND} more lines (--whole)"]
 
 
-def rerun_command(nodeid: str, endpoint: str = "") -> str:
+def rerun_command(nodeid: str, result: TrialResult, endpoint: str = "") -> str:
     """Return the shell command that runs a trial again; further options of its run are for the user to add."""
     where = f"--a2a-endpoint {shlex.quote(one_line(endpoint, 1_000))} " if endpoint else ""
-    return f"pytest {where}{shlex.quote(one_line(nodeid, 1_000))}"
+    return f"pytest {where}{noise_option(result)}{shlex.quote(one_line(nodeid, 1_000))}"

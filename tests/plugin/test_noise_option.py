@@ -24,6 +24,7 @@ def events(directory: Path) -> dict[str, list[Any]]:
     ("options", "says"),
     [
         (("--a2a-noise=tool-eror=0.1",), "'tool-eror' is no kind of noise; the kinds are tool-error, tool-timeout"),
+        (("--a2a-noise=tool-error",), "tool-error has no rate; write tool-error=RATE"),
         (("--a2a-noise=wrong=2",), "wrong=2 is not a share of the calls above 0 and up to 1"),
         (("--a2a-noise=user=loud",), "user=loud: users are terse, chatty, typos, impatient, changes-mind"),
         (("--a2a-noise=wrong=0.1", "--a2a-baseline=b.json"), "compares with the run's own plain trials"),
@@ -51,13 +52,23 @@ def test_noise_costs_an_agent_that_does_not_read_errors(
     gates = {gate["name"]: gate for gate in verdict_of(pytester)["gates"]}
     assert gates["every_trial"]["verdict"] == "pass"
     assert gates["robust"]["verdict"] != "pass"
-    assert "with tool-error" in gates["robust"]["sentence"]
+    assert "after tool-error" in gates["robust"]["sentence"]
     found = events(pytester.path / "a2a-results")
     lost = next(key for key, some in found.items() if any(event["kind"] == "tool-error" for event in some))
     assert not any(some for key, some in found.items() if key.endswith(":plain"))
     capsys.readouterr()
     assert main(["show", lost]) == 0
-    assert "not carried out; the agent read" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "not carried out; the agent read" in shown
+    again = next(line for line in shown.splitlines() if line.startswith("run it again: "))
+    assert "--a2a-noise tool-error=0.6,wrong=0.5 'a2a/mock::test_mock[noisy-" in again
+    nodeid = again.rpartition(" ")[2].strip("'")
+    assert main(["show", "--why", lost]) == 0
+    assert f"--a2a-noise tool-error=0.6,wrong=0.5 {nodeid!r}" in capsys.readouterr().out
+    assert "1 test collected" in bench("--a2a-endpoint=builtin:oracle", *NOISE[:1], "--co", "-q", nodeid).stdout.str()
+    assert f"not found: {nodeid} (no such item with --a2a-split=base and without --a2a-noise" in "\n".join(
+        bench("--a2a-endpoint=builtin:oracle", nodeid).errlines
+    )
     # It is found without the events that did nothing.
     assert main(["show", "--why", lost]) == 0
     shown = capsys.readouterr().out

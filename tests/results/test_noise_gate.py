@@ -44,7 +44,7 @@ def test_losses_by_kind_of_noise() -> None:
     found = gate(results)
     assert (found.verdict, found.word) == ("regressed", "regressed")
     assert "lost 0.818" in found.sentence
-    assert "9 trials lost: 8 with wrong, 1 with partial or tool-error" in found.sentence
+    assert "9 trials lost: 8 after wrong, 1 after several kinds" in found.sentence
     assert found.details[-1] == "wrong: 10 trials, 10 succeeded plain, 2 with noise"
 
 
@@ -54,7 +54,7 @@ def test_a_lost_trial_counts_once_for_the_noise_that_goes_with_losses() -> None:
     for task in range(40):
         kinds = [kind for kind, every in (("tool-error", 2), ("wrong", 5), ("partial", 39)) if task % every == 0]
         results += [trial(task, PLAIN, True), trial(task, NOISY, "wrong" not in kinds, *kinds)]
-    assert "8 trials lost: 8 with wrong;" in gate(results).sentence
+    assert "8 trials lost: 8 after wrong;" in gate(results).sentence
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,20 @@ def test_verdicts(outcomes: list[tuple[bool, bool]], verdict: str) -> None:
 
 def test_without_a_limit_it_advises_only() -> None:
     assert gate(pairs(*[(True, False)] * 10), None).tier == "advisory"
+    chosen = gate([trial(1, NOISY, False, "wrong")], None)
+    assert (chosen.tier, chosen.refused, chosen.verdict) == ("advisory", False, "inconclusive")
+
+
+def test_a_kind_that_two_losses_do_not_prove_is_not_named() -> None:
+    results = pairs(*[(True, True)] * 16)
+    for task in (20, 21):
+        results += [trial(task, PLAIN, True), trial(task, NOISY, False, "tool-timeout", ("partial", "wrong")[task % 2])]
+    results += [
+        result
+        for task in range(30, 36)
+        for result in (trial(task, PLAIN, True), trial(task, NOISY, True, "tool-timeout"))
+    ]
+    assert "2 trials lost: 2 after several kinds;" in gate(results).sentence
 
 
 def test_errors_never_help() -> None:

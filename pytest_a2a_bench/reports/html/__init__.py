@@ -192,7 +192,7 @@ def _detail(contents: Contents, result: TrialResult) -> dict[str, Any]:
     if key in contents.nodeids:
         # Of several agents no single option names the one.
         endpoint = "" if result.key.agent else contents.endpoint
-        found["run"] = rerun_command(contents.nodeids[key], endpoint)
+        found["run"] = rerun_command(contents.nodeids[key], result, endpoint)
     other = contents.beside.get(key)
     if other is not None:
         found["beside"] = records.beside(other, contents.baseline_name)

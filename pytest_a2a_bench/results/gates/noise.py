@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,8 +15,10 @@ from pytest_a2a_bench.results.compare import AgentComparison, compare_agents, de
 from pytest_a2a_bench.results.gates.terms import DEFAULT_DROP, GateResult, Trials
 from pytest_a2a_bench.results.inference import hypergeometric
 from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.text import one_line
 
 ROBUST = "robust"
+_CHANCE = 0.05
 
 
 def judge_noise(trials: Trials, allowed: float | None) -> tuple[GateResult, tuple[AgentComparison, ...]]:
@@ -30,7 +33,7 @@ def judge_noise(trials: Trials, allowed: float | None) -> tuple[GateResult, tupl
     group = found.comparison.overall
     if group is None:
         text = "no task was evaluated both plain and with noise"
-        return GateResult(ROBUST, "inconclusive", {"tasks": 0}, text, refused=True, tier="supporting"), compared
+        return GateResult(ROBUST, "inconclusive", {"tasks": 0}, text, refused=allowed is not None, tier=tier), compared
     verdict = judge_drop(group, limit)
     kinds = list(_by_kind(trials))
     numbers: dict[str, Any] = {**found.comparison.to_json()["overall"], "allowed": limit, "kinds": kinds}
@@ -38,7 +41,7 @@ def judge_noise(trials: Trials, allowed: float | None) -> tuple[GateResult, tupl
     what += f" over {count(group.tasks, 'task')}"
     lost = Counter(_blamed(trials))
     if lost:
-        after = ", ".join(f"{number} with {kind}" for kind, number in lost.most_common())
+        after = ", ".join(f"{number} after {kind}" for kind, number in lost.most_common())
         what += f"; {count(lost.total(), 'trial')} lost: {after}"
     if not any(each["trials"] for each in kinds):
         what += "; no noise happened: no call was hit, so raise the rates"
@@ -63,6 +66,15 @@ def events_of(result: TrialResult) -> list[Mapping[str, Any]]:
     return list(noise.get("events") or ()) if isinstance(noise, Mapping) else []
 
 
+def noise_option(result: TrialResult) -> str:
+    """Return the option without which a trial with noise does not exist, and a space; empty for other trials."""
+    noise = result.provenance.get("noise")
+    rates = noise.get("rates") if isinstance(noise, Mapping) else None
+    if not isinstance(rates, Mapping) or not rates:
+        return ""
+    return f"--a2a-noise {shlex.quote(one_line(','.join(f'{kind}={rate}' for kind, rate in rates.items()), 1_000))} "
+
+
 def _pairs(trials: Trials) -> Iterator[tuple[TrialResult, TrialResult]]:
     plain = {r.key.of_any_agent: r for r in trials.counted if r.key.agent == PLAIN and r.status == "evaluated"}
     for result in trials.counted:
@@ -71,9 +83,10 @@ def _pairs(trials: Trials) -> Iterator[tuple[TrialResult, TrialResult]]:
 
 
 def _blamed(trials: Trials) -> Iterator[str]:
-    """Yield for each trial that succeeded plain only the kind of its noise that goes with losses most clearly.
+    """Yield, for each trial that succeeded plain only, the kind of its noise, or of several the one that costs trials.
 
-    That is the one whose share among lost trials is least likely by chance (Fisher's exact test, one-sided).
+    That is the one whose share among lost trials is least likely by chance (Fisher's exact test, one-sided); where the
+    chance is above :data:`_CHANCE`, none is named.
     """
     tried = [
         (noisy.success, {str(e["kind"]) for e in events_of(noisy)}) for plain, noisy in _pairs(trials) if plain.success
@@ -88,8 +101,8 @@ def _blamed(trials: Trials) -> Iterator[str]:
     for kinds in lost:
         # A user talks in one way in every trial, which tells no trial from another.
         those = kinds - {"user"} or kinds
-        least = min((chance[kind] for kind in those), default=0)
-        yield " or ".join(sorted(kind for kind in those if chance[kind] == least)) or "no event"
+        clear = min(those, key=lambda kind: chance[kind]) if those else "no event"
+        yield clear if len(those) < 2 or chance[clear] <= _CHANCE else "several kinds"
 
 
 def _by_kind(trials: Trials) -> Iterator[dict[str, Any]]:
