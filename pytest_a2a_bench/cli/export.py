@@ -289,18 +289,13 @@ def _finished(namespace: Namespace) -> Iterator[TrialResult | StoreError]:
 def _write_page(namespace: Namespace, directory: Path) -> int:
     """Write the file and say where it is.
 
-    The page needs no network: verdict, charts, every trial and its transcript are in one file, or with ``-o DIR/`` the
-    transcripts in files beside it.
+    The page needs no network: verdict, charts, every trial and its transcript are in one file.
     """
     past = history.read(namespace.history) if namespace.history is not None else ()
     contents = gather(directory, namespace.baseline, namespace.conformance, past)
-    output = namespace.output or "report.html"
+    output = Path(namespace.output or "report.html")
     try:
-        page = (
-            write(output, contents)
-            if namespace.format == "html"
-            else write_with(namespace.format, Path(output), contents)
-        )
+        page = write(output, contents) if namespace.format == HTML else write_with(namespace.format, output, contents)
     except OSError as error:
         raise ConfigurationError(f"-o {output}: cannot be written: {error.strerror or error}") from error
     print(f"{page}: {count(len(contents.trials), 'trial')}")

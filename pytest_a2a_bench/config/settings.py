@@ -345,7 +345,7 @@ class Settings:
         str | None,
         _LOCAL_PATH,
         _FILE,
-        About("Write an HTML page: verdict, charts, trials, transcripts; DIR/ keeps these beside it", "FILE|DIR/"),
+        About("Write an HTML page: verdict, charts, trials, transcripts", "FILE"),
     ] = None
     live: Annotated[
         int | None,

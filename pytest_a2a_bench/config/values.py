@@ -300,9 +300,9 @@ def read_local_path(text: str) -> str:
 
 
 def locate_file(text: str, base: Path) -> str:
-    """Return a path made absolute, with the slash at its end if it has one; a URL stays as it is."""
+    """Return a path made absolute; a URL stays as it is."""
     # absolute() and not resolve(): a link stays what the user named.
-    return text if "://" in text else str((base / text).absolute()) + "/" * text.endswith("/")
+    return text if "://" in text else str((base / text).absolute())
 
 
 def locate_named_file(text: str, base: Path) -> str:

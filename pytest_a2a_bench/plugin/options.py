@@ -136,11 +136,7 @@ def add_options(parser: pytest.Parser) -> None:
     add("--a2a-max-noise-loss", metavar="RATE", help="Largest loss of success rate to the noise of --a2a-noise")
     add("--a2a-quarantine", metavar="FILE", help="TOML file of flaky tasks, each with a reason and an expiry date")
     add = parser.getgroup("a2a-reports", "a2a: reports").addoption
-    add(
-        "--a2a-html",
-        metavar="FILE|DIR/",
-        help="Write an HTML page: verdict, charts, trials, transcripts; DIR/ keeps these beside it",
-    )
+    add("--a2a-html", metavar="FILE", help="Write an HTML page: verdict, charts, trials, transcripts")
     add(
         "--a2a-live",
         nargs="?",

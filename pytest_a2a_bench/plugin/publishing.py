@@ -289,9 +289,9 @@ class Page:
         if nothing_will_run(self.config) or not place or not (contents.trials or contents.checks):
             return
         try:
-            self._written = write(place, contents)
+            self._written = write(Path(place), contents)
         except OSError as error:
-            self._problem = f"the report page {Path(place)} cannot be written: {error.strerror or error}"
+            self._problem = f"the report page {place} cannot be written: {error.strerror or error}"
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

@@ -188,14 +188,8 @@ def _output_problems(settings: Settings) -> Iterator[str]:
         try:
             # Directories are made by the run; only obstacles are reported.
             above = next((p for p in path.absolute().parents if p.exists()), path)
-            is_folder = option == "--a2a-html" and value.endswith("/")
-            if is_folder and path.exists() and not path.is_dir():
-                yield f"{option}={value}: it is a file; leave out the slash, or name another directory"
-            elif path.is_dir() and not is_folder:
-                also = ", or end with a slash for a page with its transcripts in files beside it" * (
-                    option == "--a2a-html"
-                )
-                yield f"{option}={path}: it is a directory; give the name of a file{also}"
+            if path.is_dir():
+                yield f"{option}={path}: it is a directory; give the name of a file"
             elif not above.is_dir():
                 yield f"{option}={path}: {above} is no directory"
         except OSError as error:

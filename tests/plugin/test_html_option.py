@@ -44,23 +44,7 @@ def test_a_directory_is_no_page(desk: Bench, pytester: pytest.Pytester) -> None:
     pytester.mkdir("out")
     result = desk("--a2a-html", "out")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--a2a-html=*out: it is a directory*end with a slash*"])
-
-
-def test_a_name_that_ends_with_a_slash_is_a_directory(
-    desk: Bench, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
-) -> None:
-    result = desk("--a2a-html", "out/deep/", "--a2a-results", "r")
-    result.stdout.fnmatch_lines(["report page: out/deep/index.html"])
-    data = data_of(pytester.path / "out" / "deep" / "index.html")
-    assert [row["s"] for row in data["rows"]] == ["passed"]
-    assert (pytester.path / "out" / "deep" / data["files"][0]).is_file()
-    assert main(["export", "html", "r", "-o", "again/"]) == 0
-    assert capsys.readouterr().out.endswith("again/index.html: 1 trial\n")
-    pytester.path.joinpath("file").touch()
-    result = desk("--a2a-html", "file/")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--a2a-html=*file/: it is a file*"])
+    result.stderr.fnmatch_lines(["*--a2a-html=*out: it is a directory; give the name of a file"])
 
 
 def test_every_report_that_cannot_be_is_reported_before_the_run(desk: Bench, pytester: pytest.Pytester) -> None:

@@ -8,7 +8,6 @@ import json
 import re
 import zlib
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -22,7 +21,7 @@ from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.model import Turn, dollars
 from pytest_a2a_bench.reports import html
 from pytest_a2a_bench.reports.contents import Contents, cautions
-from pytest_a2a_bench.reports.html import charts, markup, records, render, sections, write
+from pytest_a2a_bench.reports.html import charts, markup, records, render, sections
 from pytest_a2a_bench.reports.html.markup import el
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import compare
@@ -117,34 +116,6 @@ def test_chunks_hold_every_record_in_order() -> None:
         assert len(inside) == held
         found += inside
     assert found == given
-
-
-def test_a_directory_has_its_transcripts_beside_the_page_and_none_of_an_earlier_one(tmp_path: Path) -> None:
-    def files() -> list[Path]:
-        return sorted((tmp_path / "out" / "transcripts").iterdir())
-
-    target = f"{tmp_path}/out/"
-    write(target, Contents(trials=[made_trial("tau2/airline/1#0", said="first words")]))
-    before = files()
-    (tmp_path / "out" / "transcripts" / "mine.html").touch()
-    trials = [made_trial(f"tau2/airline/{i}#0", said=f"<b>later{i}" + "x" * 20_000) for i in range(30)]
-    page = write(target, Contents(trials=trials))
-    assert page == tmp_path / "out" / "index.html"
-    assert page.stat().st_mode & 0o077 == 0
-    data = json.loads(Reader(page.read_text()).raw["script"][0])
-    assert sum(data["chunks"]) == 30
-    assert len(data["chunks"]) > 1
-    assert {f"transcripts/{p.name}" for p in files()} == {*data["files"], "transcripts/mine.html"}
-    assert not {*before} & {*files()}
-    found = []
-    for name in data["files"]:
-        reader = Reader((page.parent / name).read_text())
-        packed, script = reader.raw["script"]
-        found += json.loads(zlib.decompress(base64.b64decode(packed)))
-        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        (policy,) = (a["content"] for t, a in reader.tags if a.get("http-equiv") == "Content-Security-Policy")
-        assert f"default-src 'none'; script-src 'sha256-{digest}'" in str(policy)
-    assert [record["k"] for record in found] == [row["k"] for row in data["rows"]]
 
 
 def test_a_lone_surrogate_does_not_stop_the_page() -> None:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import functools
-from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browser import ENTER, ESCAPE, Browser, axe_source
 from made_trials import made_error, made_trial, many_trials
-from threaded_http import HttpServer
 
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.model import DialectFinding, Reward, RewardCheck, ToolCall, TrialKey, Turn
 from pytest_a2a_bench.reports.contents import Contents
 from pytest_a2a_bench.reports.html import render
-from pytest_a2a_bench.reports.html import write as write_page
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import compare
 from pytest_a2a_bench.results.gates.files import StoredGate, StoredVerdict
@@ -398,42 +392,3 @@ def test_a_thousand_long_trials_can_be_filtered_and_each_be_opened(browser: Brow
     browser.wait("document.querySelector('.turn')")
     last = next(t for t in trials if str(t.key) == "made/odd/124#7")
     assert browser.texts(".turn.agent .bubble") == [t.text for t in last.transcript if t.role == "agent"]
-
-
-@contextlib.contextmanager
-def served(folder: Path) -> Iterator[str]:
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HttpServer(functools.partial(Quiet, directory=str(folder))) as server:
-        yield f"{server.url}/"
-
-
-@pytest.mark.parametrize("place", ["disk", "server"])
-def test_a_directory_reads_transcripts_when_they_are_opened(browser: Browser, tmp_path: Path, place: str) -> None:
-    trials = [made_trial(f"tau2/airline/{i}#0", said=f"pear{i} " + "x" * 15_000) for i in range(60)]
-    page = write_page(f"{tmp_path}/out/", Contents(trials=trials))
-    with served(page.parent) as url:
-        browser.open(page)
-        if place == "server":
-            browser.driver.get(f"{url}index.html")
-        browser.messages()
-        browser.requests()
-        open_first(browser)
-        assert "pear0" in browser.one("#viewer-body").text
-        (asked,) = browser.requests()
-        assert "/transcripts/" in asked
-        assert browser.messages() == []
-        browser.press(ESCAPE)
-        browser.one("#search").send_keys("pear41")
-        browser.one("#deep").click()
-        browser.wait("document.querySelector('#count').textContent.startsWith('1 of')", 60)
-        assert keys_shown(browser) == ["tau2/airline/41#0"]
-        assert browser.run("return document.querySelectorAll('iframe').length") == 0
-        browser.run("transcripts.opened.clear()")
-        for file in (page.parent / "transcripts").iterdir():
-            file.unlink()
-        browser.run("document.querySelector('#trials-table .open').click()")
-        browser.wait("document.querySelector('#viewer').open", 30)
-        assert "is not beside this page" in browser.one("#viewer-body").text

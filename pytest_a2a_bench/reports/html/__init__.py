@@ -1,8 +1,7 @@
 """The report page: markup, style, script and data in one file that needs nothing else.
 
 The script fills the table of trials and the viewer from JSON in the page. The viewer's data are in compressed chunks,
-which are read on demand. Of many trials the page may be a directory with the chunks in files beside it. Each is a page,
-too, as a browser lets a page on a disk read other files only in a frame, which posts its content.
+which are unpacked on demand.
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ import base64
 import dataclasses
 import hashlib
 import json
-import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -34,90 +32,50 @@ from pytest_a2a_bench.text import sanitise
 
 __all__ = ["Contents", "render", "write"]
 
-_PAGE = "index.html"
-_BESIDE = "transcripts"
-
 _SCRIPTS = ("dom.js", "data.js", "table.js", "transcript.js", "viewer.js", "keys.js")
 # Read from the package, so that the page needs no network.
 _STYLES = ("page.css", "trials.css", "viewer.css")
 
 
-def write(target: str, contents: Contents) -> Path:
+def write(path: Path, contents: Contents) -> Path:
     """Write a page whole or not at all, readable by its owner only: it holds what was said.
 
-    :param target: a file; ending in a slash, a directory with ``index.html`` and its transcripts beside it.
     :return: the page.
     :raises OSError: if it cannot be written.
     """
-    path = Path(target)
-    if not target.endswith("/"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, render(contents))
-        return path
-    beside = path / _BESIDE
-    beside.mkdir(parents=True, exist_ok=True)
-    kept: set[str] = set()
-
-    def keep(page: str) -> str:
-        # By what is in it, so that a page that is there already goes on showing its own until it is replaced.
-        name = f"{hashlib.sha256(page.encode()).hexdigest()[:20]}.html"
-        write_atomically(beside / name, page)
-        kept.add(name)
-        return f"{_BESIDE}/{name}"
-
-    page = path / _PAGE
-    write_atomically(page, render(contents, keep))
-    for old in beside.glob("*.html"):
-        # Nothing but what an earlier page left.
-        if old.name not in kept and re.fullmatch(r"[0-9a-f]{20}\.html", old.name):
-            old.unlink(missing_ok=True)
-    return page
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, render(contents))
+    return path
 
 
-def render(contents: Contents, keep: Callable[[str], str] | None = None) -> str:
+def render(contents: Contents) -> str:
     """Return the page.
 
     It asks the network for nothing, and its policy forbids it to; only the page's own script and style run, which the
     policy knows by their hashes.
-
-    :param keep: stores the page of a chunk of transcripts, and returns its address from this page; None where they are
-        to be in this page.
     """
     # Sorted once; table, chunks and viewer count on one order.
     ordered = sorted(contents.trials, key=records.order)
     contents = dataclasses.replace(contents.with_known_endpoint(), trials=ordered)
     script, style = asset(_SCRIPTS), asset(_STYLES)
-    # By the letter of the standard files of a disk are of no place, and so none is 'self'.
-    framed = ["frame-src 'self' file:"] if keep is not None else []
     return Markup(asset(("page.html",))).format(
         # Before the styles: a policy holds for what follows it.
-        policy=policy(script, style, *framed),
+        policy=policy(script, style),
         version=__version__,
         title=sanitise(contents.agent or contents.endpoint or "results"),
         style=Markup(style),
-        body=_body(contents, keep),
+        body=_body(contents),
         # At the end of the body: the elements that it fills are there then.
         script=Markup(script),
     )
 
 
-def render_chunk(packed: str) -> str:
-    """Return the page of a chunk: it posts its content to the page that frames it, and can do nothing else."""
-    script = asset(("chunk.js",))
-    chunk = chunk_element(packed, "chunk")
-    return Markup(asset(("chunk.html",))).format(policy=policy(script), chunk=chunk, script=Markup(script))
-
-
-def policy(script: str, style: str = "", *more: str) -> str:
-    """Return the content security policy that lets exactly this script and this style in.
-
-    :param more: further rules, of what else may be loaded or shown.
-    """
+def policy(script: str, style: str) -> str:
+    """Return the content security policy that lets exactly this script and this style in."""
     rules = (
         "default-src 'none'",
         f"script-src '{digest(script)}'",
-        *([f"style-src '{digest(style)}'"] if style else []),
-        *more,
+        f"style-src '{digest(style)}'",
         "base-uri 'none'",
         "form-action 'none'",
         "require-trusted-types-for 'script'",
@@ -126,7 +84,7 @@ def policy(script: str, style: str = "", *more: str) -> str:
     return "; ".join(rules)
 
 
-def _body(contents: Contents, keep: Callable[[str], str] | None) -> Markup:
+def _body(contents: Contents) -> Markup:
     reasons = clusters(contents.trials)
     found: list[tuple[str, str, Markup]] = [("verdict", "Verdict", sections.verdict(contents, reasons))]
     if contents.comparison is not None:
@@ -154,7 +112,7 @@ def _body(contents: Contents, keep: Callable[[str], str] | None) -> Markup:
             # A reader sees verdict, rate and cost first.
             el("main", sections.header(contents), first, sections.conditions(contents), rest, id="main"),
             Markup(asset(("viewer.html",))),
-            *_data(contents, keep),
+            *_data(contents),
         ]
     )
 
@@ -169,20 +127,15 @@ def _bar(links: Iterable[tuple[str, str]]) -> Markup:
     )
 
 
-def _data(contents: Contents, keep: Callable[[str], str] | None) -> list[Markup]:
+def _data(contents: Contents) -> list[Markup]:
     rows = [records.row(r) for r in contents.trials]
-    here: list[Markup] = []
+    packed: list[Markup] = []
     counts: list[int] = []
-    elsewhere: list[str] = []
     # Each chunk is made while records are read: they are not all in memory as JSON at once.
-    for number, (packed, count) in enumerate(chunks(_detail(contents, r) for r in contents.trials)):
+    for number, (text, count) in enumerate(chunks(_detail(contents, r) for r in contents.trials)):
         counts.append(count)
-        if keep is None:
-            here.append(chunk_element(packed, f"chunk-{number}"))
-        else:
-            elsewhere.append(keep(render_chunk(packed)))
-    data = {"rows": rows, "chunks": counts, "files": elsewhere, "states": records.STATES}
-    return [_data_element("data", data), *here]
+        packed.append(chunk_element(text, f"chunk-{number}"))
+    return [_data_element("data", {"rows": rows, "chunks": counts, "states": records.STATES}), *packed]
 
 
 def _detail(contents: Contents, result: TrialResult) -> dict[str, Any]:

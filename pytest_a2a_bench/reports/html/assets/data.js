@@ -1,6 +1,5 @@
-// Rows are read at once; transcripts are in compressed chunks, each of which is opened when one of its trials is. They
-// are in this page, or in files beside it.
-const { rows, chunks, files, states } = JSON.parse(byId("data").textContent);
+// Rows are read at once; transcripts are in compressed chunks, each of which is opened when one of its trials is.
+const { rows, chunks, states } = JSON.parse(byId("data").textContent);
 
 const transcripts = {
   opened: new Map(),
@@ -25,11 +24,9 @@ const transcripts = {
   async words(progress) {
     if (this.texts) return this.texts;
     const texts = [];
-    // Several at once: each file beside this page takes the time of a page.
-    for (let index = 0; index < chunks.length; index += 8) {
-      const read = chunks.slice(index, index + 8).map((count, at) => unpacked(index + at));
-      for (const text of await Promise.all(read)) for (const record of JSON.parse(text)) texts.push(wordsOf(record));
-      progress(Math.min(1, (index + 8) / chunks.length));
+    for (let index = 0; index < chunks.length; index += 1) {
+      for (const record of JSON.parse(await unpacked(index))) texts.push(wordsOf(record));
+      progress((index + 1) / chunks.length);
       await new Promise((resume) => setTimeout(resume));
     }
     this.texts = texts;
@@ -37,28 +34,8 @@ const transcripts = {
   },
 };
 
-// A file beside this page is read in a frame, which may do nothing but tell what it holds.
-function readBeside(name) {
-  return new Promise((resolve, reject) => {
-    const frame = make("iframe", { src: name, sandbox: "allow-scripts", hidden: true, title: "transcripts" });
-    const heard = (event) => {
-      if (event.source === frame.contentWindow) end(() => resolve(String(event.data)));
-    };
-    const end = (tell) => {
-      removeEventListener("message", heard);
-      frame.remove();
-      tell();
-    };
-    addEventListener("message", heard);
-    // A browser shows its own page in place of a file that is not there; an earlier answer may still be on its way.
-    frame.addEventListener("load", () => setTimeout(() => end(() => reject(new Error(`${name} is not beside this page, or is damaged`))), 3000));
-    document.body.append(frame);
-  });
-}
-
 async function unpacked(index) {
-  const text = files.length ? await readBeside(files[index]) : byId(`chunk-${index}`).textContent;
-  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const packed = Uint8Array.from(atob(byId(`chunk-${index}`).textContent), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).text();
 }
