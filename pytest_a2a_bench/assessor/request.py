@@ -129,7 +129,7 @@ class Config(BaseModel):
     :param task_categories: CRMArena's; empty for all.
     :param wait: seconds for an agent that just starts; ``redeliver`` retries of a trial after an uncertain delivery.
     :param agent_token: name of one of the tokens that the operator has for agents, never a token.
-    :param edition: name of one of the editions of tau2's data that the operator offers; likewise ``retrieval``.
+    :param retrieval: name of one of upstream's retrieval configurations that the operator offers.
     :param user_retry: how often a trial is retried in which the simulated user was at fault.
     :param scoring: CRMArena's, as ``aided``, ``drift`` and ``rot``.
     :param max_turns: replies of the agent in one conversation with an org; ``max_user_turns`` likewise of its user.
@@ -171,7 +171,6 @@ class Config(BaseModel):
     streaming: Annotated[str, _one_of(*STREAMING)] = "auto"
     max_errors: _Count | None = None
     user_retry: Annotated[_Index, Le(10)] = 0
-    edition: _Text | None = None
     retrieval: _Text | None = None
     scoring: Annotated[str, _one_of(*SCORINGS)] | None = None
     aided: _Switch = False
@@ -220,7 +219,7 @@ _SPELLINGS = {
 MEMBERS = (*(name for name in Config.model_fields if name != "agent"), *_SPELLINGS)
 """Every member that a configuration may have."""
 
-_ONLY_TAU2 = {"split", "task_split", "max_steps", "edition", "retrieval", "retrieval_config", "max_errors"}
+_ONLY_TAU2 = {"split", "task_split", "max_steps", "retrieval", "retrieval_config", "max_errors"}
 _ONLY_CRMARENA = {
     *("org_type", "task_category", "task_categories", "interactive", "scoring", "aided", "drift", "rot"),
     *("max_turns", "max_user_turns"),

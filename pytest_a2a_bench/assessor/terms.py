@@ -37,13 +37,12 @@ class Terms:
     :param results: directory of all assessments: one directory each, and their database.
     :param at_once: assessments that run; ``per_caller`` of one caller, and ``waiting`` more that may wait.
     :param max_tasks: most trials of one assessment.
-    :param settings: the operator's: judge, CRM org and MCP server of every assessment, and its highest ``max_steps``
-        (turns of either side, too), ``concurrency`` and ``timeout``. What else they say does not count.
+    :param settings: the operator's: judge, benchmarks' data, CRM org and MCP server of every assessment, and its
+        highest ``max_steps`` (turns of either side, too), ``concurrency`` and ``timeout``. Others do not count.
     :param seconds: most of an assessment; ``cost`` most dollars of it.
     :param models: models of the user that callers may name; the first is used where they name none.
-    :param editions: name -> source of tau2's data that callers may name; ``retrievals`` are names of upstream's
-        retrieval configurations. Where callers name none, they get the installed data, and the first of these
-        configurations; without any, upstream's default if ``is_private``, else what runs no shell and asks no model.
+    :param retrievals: names of upstream's retrieval configurations that callers may name; the first is used where they
+        name none. Without any, upstream's default is used if ``is_private``, else what runs no shell and asks no model.
     :param agent_tokens: environment variable -> the origin of agents to which the token in it goes.
     :param guard: which addresses agents and webhooks may have; None for all.
     :param builtin: whether ``builtin:NAME`` is an agent that callers may ask for.
@@ -62,7 +61,6 @@ class Terms:
     seconds: float = 6 * 3600.0
     cost: float | None = None
     models: tuple[str, ...] = ()
-    editions: Mapping[str, str] = field(default_factory=dict)
     retrievals: tuple[str, ...] = ()
     agent_tokens: Mapping[str, str] = field(default_factory=dict)
     guard: Guard | None = field(default_factory=Guard)
@@ -166,6 +164,10 @@ def _settings(request: Request, terms: Terms) -> Settings:
     )
 
 
+_OF_OPERATOR = ("tau2_data", "crm_data", "crm_org")
+"""Benchmarks' options that the operator sets for every assessment."""
+
+
 def _options(request: Request, terms: Terms) -> dict[str, Any]:
     """Return the benchmarks' own options."""
     # As a run of pytest has them: results of both are then of one fingerprint, and each may resume the other's.
@@ -173,13 +175,11 @@ def _options(request: Request, terms: Terms) -> dict[str, Any]:
     for name, asked in (("crm_max_turns", request.max_turns), ("crm_max_user_turns", request.max_user_turns)):
         options[name] = asked or min(options[name], terms.settings.max_steps)
     given = {
-        **{name: terms.settings.benchmark_options.get(name) for name in ("crm_data", "crm_org")},
+        **{name: terms.settings.benchmark_options.get(name) for name in _OF_OPERATOR},
         "crm_scoring": request.scoring,
         "crm_aided": request.aided,
         "crm_drift": None if request.drift == "none" else request.drift,
         "crm_rot": request.rot,
-        # A name that is not offered is a problem, reported beside others.
-        "tau2_data": terms.editions.get(request.edition or ""),
         "retrieval": _retrieval(request, terms),
     }
     return {**options, **{name: value for name, value in given.items() if value}}
@@ -232,7 +232,6 @@ def _offer_problems(request: Request, terms: Terms) -> Iterator[str]:
     """List the names in a request that the operator does not offer."""
     offers = (
         ("user_llm", request.user_llm, terms.models, "the user is scripted"),
-        ("edition", request.edition, tuple(terms.editions), "the installed data are used"),
         ("retrieval", request.retrieval, terms.retrievals, "the usual one is used"),
     )
     for name, asked, offered, otherwise in offers:

@@ -24,6 +24,9 @@ from pytest_a2a_bench.redact import KNOWN, in_environment
 from pytest_a2a_bench.results import manifest, remote
 from pytest_a2a_bench.results.store import Store
 
+INCOMPLETE = 2
+"""Exit code of commands that leave out a trial whose file cannot be read."""
+
 FORGET: list[Callable[[], None]] = []
 """Functions that end the hiding of a command's secrets, to be called when the command has ended."""
 

@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.network import Guard, is_loopback, read_variable
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import read_credentials
-from pytest_a2a_bench.benchmarks.tau2.options import locate_data
 from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.config.load import Loaded, lend_variables, read_env_file
 from pytest_a2a_bench.config.settings import TAGGED_AGENTS, Settings
@@ -81,7 +80,6 @@ def _add_serving(parser: ArgumentParser) -> None:
     what = parser.add_argument_group("what requests may name (repeatable)")
     what.add_argument("--allow-cidr", metavar="RANGE", help="Private addresses, such as 172.16.0.0/12", **several)
     what.add_argument("--allow-model", metavar="MODEL", help="User's model; default: the first", **several)
-    what.add_argument("--allow-edition", metavar="NAME=SOURCE", help="Edition of tau2's data", **several)
     what.add_argument("--allow-retrieval", metavar="NAME", help="For banking_knowledge; default: the first", **several)
     what.add_argument("--agent-token", metavar="NAME=ORIGIN", help="Token, for https://HOST:PORT only", **several)
     what.add_argument("--allow-builtin", action="store_true", help="builtin:NAME as the agent")
@@ -91,8 +89,8 @@ def _add_serving(parser: ArgumentParser) -> None:
         limits.add_argument(f"--{name}", metavar="N", type=kind, default=default, help=f"{help}{shown}")
     _settings.add_arguments(
         parser,
-        about="As in pytest, A2A_* variables and [tool.a2a-bench]: judge-llm, crm-data, crm-org, mcp-bind, mcp-url, "
-        "concurrency (4), timeout, max-steps, env-file, otel",
+        about="As in pytest, A2A_* variables and [tool.a2a-bench]: judge-llm, tau2-data, crm-data, crm-org, "
+        "mcp-bind, mcp-url, concurrency (4), timeout, max-steps, env-file, otel",
     )
 
 
@@ -134,7 +132,6 @@ def _serve(namespace: Namespace, loaded: Loaded) -> int:
         lambda: check_address(namespace),
         lambda: _guard(namespace),
         lambda: read_bind_address(settings.mcp_bind, settings.mcp_url, "the tools' server", any_port=True),
-        lambda: _editions(namespace),
         lambda: _agent_tokens(namespace),
         lambda: settings.benchmark_options["crm_org"] == "local" or read_credentials(os.environ),
     )
@@ -191,7 +188,6 @@ def _terms(namespace: Namespace, settings: Settings) -> Terms:
         seconds=namespace.max_seconds,
         cost=namespace.max_cost,
         models=tuple(namespace.allow_model),
-        editions=_editions(namespace),
         retrievals=tuple(namespace.allow_retrieval),
         agent_tokens=_agent_tokens(namespace),
         guard=_guard(namespace),
@@ -208,25 +204,6 @@ def _guard(namespace: Namespace) -> Guard:
         # A caller on this machine reaches its servers without us.
         ranges += _LOOPBACK
     return Guard.of(ranges)
-
-
-def _editions(namespace: Namespace) -> dict[str, str]:
-    """Return the editions that callers may name, with their sources.
-
-    :raises ConfigurationError: naming all that is wrong.
-    """
-    found, wrong = {}, []
-    for text in namespace.allow_edition:
-        name, _, source = text.partition("=")
-        try:
-            if not _NAME.fullmatch(name) or not source:
-                raise ValueError("expected NAME=SOURCE, such as corrected=../tau2-bench")
-            found[name] = locate_data(source, Path.cwd())
-        except ValueError as error:
-            wrong.append(f"--allow-edition {text}: {error}")
-    if wrong:
-        raise ConfigurationError(*wrong)
-    return found
 
 
 def _agent_tokens(namespace: Namespace) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """``a2a-bench export FORMAT [DIR] -o FILE``: results in another format.
 
 Formats are the report page (html), those of benchmarks' own tools (tau2) and of leaderboards, the requests of every
-trial (metrics), and reports of plugins. ``export schema NAME`` prints the JSON Schema of one of our files, and with
-``--check FILE`` checks files against it (exit code 1 if one is wrong). ``export vectors -o DIR`` writes agent cards and
-answers, good and bad, with the findings that are expected of each, for other tools.
+trial (metrics), and reports of plugins. ``export schema NAME`` prints the JSON Schema of one of our files. ``export
+vectors -o DIR`` writes agent cards and answers, good and bad, with the findings that are expected of each, for other
+tools.
 """
 
 from __future__ import annotations
@@ -11,30 +11,27 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TextIO
-
-from jsonschema import Draft202012Validator
+from typing import Any
 
 from pytest_a2a_bench import extensions, schemas
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import _settings
-from pytest_a2a_bench.cli._settings import configured_results, results_directory
+from pytest_a2a_bench.cli._settings import INCOMPLETE, configured_results, results_directory
 from pytest_a2a_bench.config.settings import NOISY, PLAIN
-from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
-from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.platforms import leaderboard
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import protocol_metrics
 from pytest_a2a_bench.reports.contents import gather, write_with
 from pytest_a2a_bench.reports.html import write
-from pytest_a2a_bench.results import history, lock, manifest
+from pytest_a2a_bench.results import history, manifest
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.results.store import JSON_FILE, Store, StoreError, place_of, write_atomically
+from pytest_a2a_bench.results.store import StoreError, write_atomically
 from pytest_a2a_bench.schemas import FORMS
 from pytest_a2a_bench.text import did_you_mean
 
@@ -48,9 +45,6 @@ METRICS = "metrics"
 """Another one: the requests of every trial, as tau2's A2A integration documents them."""
 
 _STANDARD_OUTPUT = "-"
-_LOOK_EVERY = 0.5
-_INCOMPLETE = 2
-"""Exit code where a file cannot be read."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -78,9 +72,6 @@ def configure(parser: ArgumentParser) -> None:
     board.add_argument("--role", default=leaderboard.ROLE, help="the agent's role (%(default)s)")
     metrics = parser.add_argument_group("metrics")
     metrics.add_argument("--jsonl", action="store_true", help="a line for each trial, instead of one array")
-    metrics.add_argument("--follow", action="store_true", help="with --jsonl: go on until the run ends")
-    schema = parser.add_argument_group("schema")
-    schema.add_argument("--check", nargs="+", type=Path, metavar="FILE", help="check these files against the schema")
     _settings.add_arguments(parser)
 
 
@@ -136,14 +127,12 @@ def _contradictions(namespace: Namespace) -> Iterator[str]:
         yield f"--id is for {LEADERBOARD}; leave it out"
     if namespace.format != METRICS and (namespace.jsonl or namespace.output == _STANDARD_OUTPUT):
         yield f"--jsonl and -o {_STANDARD_OUTPUT} are for {METRICS}"
-    if namespace.follow and not namespace.jsonl:
-        yield "--follow writes line by line: add --jsonl"
 
 
 def run(namespace: Namespace) -> int:
     """Write the file, and say what its users must know."""
     if namespace.format == SCHEMA:
-        return _check_schema(namespace.directory or "", namespace.check or ())
+        return _print_schema(namespace.directory or "")
     if namespace.format == VECTORS:
         return _write_vectors(namespace.output)
     given = namespace.directory
@@ -158,40 +147,35 @@ def run(namespace: Namespace) -> int:
     problems = list(_contradictions(namespace))
     if problems:
         raise ConfigurationError(f"export: {'; '.join(problems)}")
-    if namespace.follow and (place := place_of(namespace.directory)) is not None:
-        raise ConfigurationError(
-            f"export: --follow reads a directory of this machine as it grows, and {place.name} is read once; "
-            "leave it out, or export when the run has ended"
-        )
-    if namespace.jsonl:
-        return _write_lines(namespace)
     found = _chosen(namespace, manifest.load_selected(namespace.directory))
     for line in found.unreadable:
         print(line, file=sys.stderr)
     # Other formats refuse, unless --allow-incomplete counts the trial as a failure.
-    code = _INCOMPLETE if found.unreadable and namespace.format == METRICS else 0
+    code = INCOMPLETE if found.unreadable and namespace.format == METRICS else 0
     if namespace.format != METRICS and any(result.key.agent == NOISY for result in found.results):
         raise ConfigurationError(f"export: trials with noise are no results of the benchmark; add --agent {PLAIN}")
     for domain, output in _files(namespace, found):
         namespace.domain = domain
         data, lines = _export(namespace, found)
-        if output == _STANDARD_OUTPUT:
-            print(json.dumps(data, indent=2))
-            return code
-        _save(output, dump_json(data))
+        _write(output, data, jsonl=namespace.jsonl)
         for line in lines:
             print(line)
-        print(f"written to {output}")
-    if found.others:
+    if found.others and namespace.output != _STANDARD_OUTPUT:
         print(f"left out: {found.others} trial files that are not of the last run")
     return code
 
 
-def _save(path: str, text: str) -> None:
+def _write(output: str, data: Any, *, jsonl: bool = False) -> None:
+    """Write JSON, or a line for each element of a list, to a file or standard output."""
+    text = "".join(json.dumps(one) + "\n" for one in data) if jsonl else dump_json(data) + "\n"
+    if output == _STANDARD_OUTPUT:
+        sys.stdout.write(text)
+        return
     try:
-        write_atomically(Path(path), text)
+        write_atomically(Path(output), text)
     except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error}") from error
+        raise StoreError(f"{output} cannot be written: {error}") from error
+    print(f"written to {output}")
 
 
 def _write_vectors(output: str | None) -> int:
@@ -231,59 +215,8 @@ def _write_metrics(namespace: Namespace, written: Sequence[Path]) -> int:
         records = [record for path in written for record in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"export: {written[0].parent}: {error}") from error
-    text = "".join(json.dumps(r) + "\n" for r in records) if namespace.jsonl else json.dumps(records, indent=2) + "\n"
-    if namespace.output in (None, _STANDARD_OUTPUT):
-        sys.stdout.write(text)
-        return 0
-    _save(namespace.output, text)
-    print(f"{len(records)} conversations written to {namespace.output}")
+    _write(namespace.output or _STANDARD_OUTPUT, records, jsonl=namespace.jsonl)
     return 0
-
-
-def _write_lines(namespace: Namespace) -> int:
-    if namespace.output == _STANDARD_OUTPUT:
-        return _stream(namespace, sys.stdout)[1]
-    try:
-        with Path(namespace.output).open("w", encoding="utf-8") as target:
-            written, code = _stream(namespace, target)
-    except OSError as exc:
-        raise StoreError(f"{namespace.output} cannot be written: {exc}") from exc
-    print(f"{written} trials written to {namespace.output}")
-    return code
-
-
-def _stream(namespace: Namespace, target: TextIO) -> tuple[int, int]:
-    """Write a line for each trial; return how many, and the exit code, which says whether a file cannot be read."""
-    written = code = 0
-    for result in _finished(namespace):
-        if isinstance(result, StoreError):
-            print(result, file=sys.stderr)
-            code = _INCOMPLETE
-            continue
-        target.write(json.dumps(protocol_metrics.of_trial(result)) + "\n")
-        target.flush()
-        written += 1
-    return written, code
-
-
-def _finished(namespace: Namespace) -> Iterator[TrialResult | StoreError]:
-    """Yield the trials of the last run, each once; of one that goes on, as they end."""
-    run = manifest.load(namespace.directory)
-    store = Store(namespace.directory)
-    waiting = [key for key in map(TrialKey.parse, run.keys) if _is_wanted(key, namespace)]
-    while True:
-        goes_on = namespace.follow and lock.is_in_use(namespace.directory)
-        for key in list(waiting):
-            try:
-                result: TrialResult | StoreError | None = store.read(key)
-            except StoreError as error:
-                result = error
-            if isinstance(result, StoreError) or (result is not None and result.run_id in run.runs):
-                waiting.remove(key)
-                yield result
-        if not goes_on or not waiting:
-            return
-        time.sleep(_LOOK_EVERY)
 
 
 def _write_page(namespace: Namespace, directory: Path) -> int:
@@ -304,39 +237,9 @@ def _write_page(namespace: Namespace, directory: Path) -> int:
     return 0
 
 
-_MOST = 5
-
-
-def _check_schema(name: str, files: Sequence[Path]) -> int:
-    """Print the schema, or check files and say which are wrong."""
+def _print_schema(name: str) -> int:
     if name not in FORMS:
         valid = sorted(FORMS)
         raise ConfigurationError(f"export schema: {name!r} is not one of {', '.join(valid)}{did_you_mean(name, valid)}")
-    if not files:
-        print(json.dumps(schemas.load(name), indent=1, ensure_ascii=False))
-        return 0
-    wrong = 0
-    for path in files:
-        found = _problems(path, name)
-        wrong += bool(found)
-        for line in found:
-            print(f"{path}: {line}")
-    print(f"{count(len(files), 'file')} checked against {schemas.file_name(name)}: {wrong} wrong")
-    return int(wrong > 0)
-
-
-def _problems(path: Path, name: str) -> list[str]:
-    """Return what is wrong with a file, one line each."""
-    try:
-        data = JSON_FILE.read(path)
-        errors = sorted(
-            Draft202012Validator(schemas.load(name)).iter_errors(data), key=lambda e: list(map(str, e.absolute_path))
-        )
-        if not errors:  # what only our own reader refuses: numbers that are none, keys that do not fit
-            FORMS[name].read(path)
-    except FileNotFoundError as error:
-        return [f"cannot be read: {error.strerror}"]
-    except A2ABenchError as error:
-        return [str(error).removeprefix(str(path)).lstrip(": ")]
-    found = [f"/{'/'.join(map(str, e.absolute_path))}: {e.message[:200]}" for e in errors[:_MOST]]
-    return found + ([f"and {len(errors) - _MOST} more"] if len(errors) > _MOST else [])
+    print(json.dumps(schemas.load(name), indent=1, ensure_ascii=False))
+    return 0

@@ -28,7 +28,7 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import _settings
-from pytest_a2a_bench.cli._settings import configured_results, results_directory
+from pytest_a2a_bench.cli._settings import INCOMPLETE, configured_results, results_directory
 from pytest_a2a_bench.cli.controller import port
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import NOISY, PLAIN, Settings, with_endpoint
@@ -49,8 +49,6 @@ from pytest_a2a_bench.waiting import counted
 
 _LISTED = 20
 _NEAREST = 5
-_INCOMPLETE = 2
-"""Exit code where a file cannot be read."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -96,7 +94,7 @@ def _explain(namespace: Namespace, directory: Path) -> int:
     code = _print_reasons(namespace, directory, found, results)
     if wrong := [str(r.error) for r in results if r.error in found.unreadable]:
         print("\n".join(wrong), file=sys.stderr)
-        code = _INCOMPLETE
+        code = INCOMPLETE
     lost = _is_lost(results) if namespace.why and namespace.what is not None else None
     if lost is not None and namespace.format == "text" and namespace.ids is None:
         loaded = _settings.load_settings(namespace)

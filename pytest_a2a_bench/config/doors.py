@@ -109,7 +109,6 @@ IN_REQUEST: Mapping[str, str] = {
     **{f"crm-{name.replace('_', '-')}": name for name in ("scoring", "aided", "drift", "rot", "max_turns")},
     "crm-max-user-turns": "max_user_turns",
     "trials": "num_trials",
-    "tau2-data": "edition",
     "user": "user_llm",
     "auth-env": "agent_token",
     "shard": "shard_index",
@@ -117,7 +116,7 @@ IN_REQUEST: Mapping[str, str] = {
 """Settings that callers of an assessor have -> members of their requests."""
 
 OF_OPERATOR: Mapping[str, str] = {
-    **{name: f"setting {name}" for name in ("crm-data", "crm-org", "judge-llm", "mcp-bind", "mcp-url")},
+    **{name: f"setting {name}" for name in ("tau2-data", "crm-data", "crm-org", "judge-llm", "mcp-bind", "mcp-url")},
     "results": "--results",
     "run-timeout": "--max-seconds",
     "trial-timeout": "--max-seconds",

@@ -323,7 +323,7 @@ class Reporting:
         terminal.write_sep("=", "a2a benchmark summary")
         for line in summary.lines(results, width=terminal._tw.fullwidth):
             say(terminal, line)
-        for line in summary.category_lines(results, width=terminal._tw.fullwidth):
+        for line in summary.category_lines(results):
             say(terminal, line)
         if self.config.get_verbosity() >= 0:
             directory = shlex.quote(shown_path(str(self.run.plan.results), self.config) or ".")

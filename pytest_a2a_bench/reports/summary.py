@@ -49,14 +49,11 @@ def rows(results: Sequence[TrialResult]) -> list[list[str]]:
     return [titles, *([row[title] for title in titles] for row in cells)]
 
 
-def category_lines(results: Sequence[TrialResult], width: int) -> list[str]:
-    """Return a table with a line per category, for all domains beside each other where there is room."""
+def category_lines(results: Sequence[TrialResult]) -> list[str]:
+    """Return a table with a line per category, of several domains one table each."""
     groups = summarise_categories(results, registry.variant_of)
     if len(groups) == 1:
         return _category_table(groups[0])
-    table = _categories_side_by_side(groups)
-    if not table or max(map(len, table)) <= width:
-        return table
     return [line for group in groups for line in [label_of(next(iter(group.values()))), *_category_table(group)]]
 
 
@@ -82,22 +79,6 @@ def _category_cells(category: str, s: DomainSummary, most: int) -> dict[str, str
 def _mean_count(s: DomainSummary) -> dict[str, str]:
     suite = registry.find(s.suite)
     return {name: _number(s.means.get(name), 1) for name in (suite.counts[:1] if suite else ())}
-
-
-def _categories_side_by_side(groups: Sequence[Mapping[str, DomainSummary]]) -> list[str]:
-    if not groups:
-        return []
-    titles = ["category"]
-    for group in groups:
-        titles += [f"{label_of(next(iter(group.values())))} passed", "reward"]
-    rows = [titles]
-    for category in _in_order(dict.fromkeys(name for group in groups for name in group)):
-        cells = [category]
-        for group in groups:
-            s = group.get(category)
-            cells += [f"{s.successes} of {s.evaluated}", _number(s.mean_reward, 3)] if s else ["-", "-"]
-        rows.append(cells)
-    return list(aligned(rows))
 
 
 def _in_order(categories: Iterable[str]) -> list[str]:

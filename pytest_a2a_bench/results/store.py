@@ -122,12 +122,6 @@ class StoredForm(Generic[Content]):
         return self.error(f"{path}{self.complaint}: {problem}; {self.remedy}")
 
 
-JSON_FILE: StoredForm[object] = StoredForm(
-    object, "", "check that it is the file that was meant", A2ABenchError, version=0
-)
-"""Any JSON."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Head:
     schema: Any = None

@@ -126,10 +126,10 @@ def test_an_operators_mistakes_are_reported(
     given: str, received: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PURPLE_TOKEN", CANARY)
-    assert main(["assess", "--results", str(tmp_path / "r"), "--agent-token", given, "--allow-edition", "x"]) == 2
+    assert main(["assess", "--results", str(tmp_path / "r"), "--agent-token", given, "--port", "99999"]) == 2
     said = capsys.readouterr().err
     assert received in said
-    assert "--allow-edition x: expected NAME=SOURCE" in said
+    assert "--port is 99999; give 0 to 65535" in said
     assert MISTAKE not in said
     assert said.count("\n") == 2
 
@@ -138,9 +138,9 @@ def test_offers_are_read_from_options(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PURPLE_TOKEN", CANARY)
     parser = ArgumentParser()
     assess.configure(parser)
-    given = ["--agent-token", "PURPLE_TOKEN=https://purple.test", "--allow-edition", f"mine={tmp_path}"]
+    given = ["--agent-token", "PURPLE_TOKEN=https://purple.test"]
     namespace = parser.parse_args([*given, "--allow-retrieval", "bm25"])
     terms = assess._terms(namespace, load_settings(namespace).settings)
     assert terms.agent_tokens == {"PURPLE_TOKEN": "https://purple.test"}
-    assert (terms.editions, terms.retrievals) == ({"mine": str(tmp_path)}, ("bm25",))
+    assert terms.retrievals == ("bm25",)
     assert CANARY not in repr(terms)

@@ -275,22 +275,22 @@ def test_settings_of_a_run_may_be_asked_for(tmp_path: Path) -> None:
     assert planned(terms, domain="mini", num_tasks=1, drift="none").benchmark_options["crm_drift"] is None
 
 
-def test_editions_and_retrievals_are_those_that_are_offered(tmp_path: Path) -> None:
-    data = index.find_installation().data
-    terms = Terms(tmp_path, editions={"mine": str(data)}, retrievals=("bm25",))
-    assert planned(terms, domain="mock", num_tasks=1, edition="mine").benchmark_options["tau2_data"] == str(data)
+def test_retrievals_are_those_that_are_offered(tmp_path: Path) -> None:
+    terms = Terms(tmp_path, retrievals=("bm25",))
     made = planned(terms, domain="mock", num_tasks=1, retrieval_config="bm25")
     assert made.benchmark_options["retrieval"] == "bm25"
     with pytest.raises(BadRequest) as caught:
-        planned(terms, domain="mock", num_tasks=1, edition="/etc", retrieval="alltools", agent_token="HOME")
-    for text in (
-        "edition is '/etc'; this assessor offers mine",
-        "retrieval is 'alltools'; this assessor offers bm25",
-        "agent_token is not the name of a token",
-    ):
+        planned(terms, domain="mock", num_tasks=1, retrieval="alltools", agent_token="HOME")
+    for text in ("retrieval is 'alltools'; this assessor offers bm25", "agent_token is not the name of a token"):
         assert text in str(caught.value)
-    with pytest.raises(BadRequest, match="none: leave it out, and the installed data are used"):
-        planned(Terms(tmp_path), domain="mock", num_tasks=1, edition="mine")
+    with pytest.raises(BadRequest, match="none: leave it out, and the usual one is used"):
+        planned(Terms(tmp_path), domain="mock", num_tasks=1, retrieval="bm25")
+
+
+def test_the_operators_data_of_tau2_are_those_of_every_assessment(tmp_path: Path) -> None:
+    data = str(index.find_installation().data)
+    terms = Terms(tmp_path, settings=Settings(concurrency=4, benchmark_options={"tau2_data": data}))
+    assert planned(terms, domain="mock", num_tasks=1).benchmark_options["tau2_data"] == data
 
 
 @pytest.mark.parametrize(
@@ -313,9 +313,9 @@ def test_nobody_elsewhere_gets_a_shell_that_is_not_offered(
 
 
 def test_every_bad_setting_is_named() -> None:
-    config = {"domain": "mock", "user_retry": 11, "history": "some", "edition": 4, "transport": ["x"]}
+    config = {"domain": "mock", "user_retry": 11, "history": "some", "retrieval": 4, "transport": ["x"]}
     found = "\n".join(problems({"participants": {"agent": URL}, "config": {**config, "drift": "low", "rot": 1}}))
-    for word in ("user_retry is 11", "history is 'some'", "edition is 4", "transport is a list"):
+    for word in ("user_retry is 11", "history is 'some'", "retrieval is 4", "transport is a list"):
         assert word in found, found
     assert "drift means nothing to tau2" in found
     assert "rot means nothing to tau2" in found

@@ -225,9 +225,3 @@ def test_a_merge_into_a_url_that_has_results_ends_before_parts_are_brought(
     url = f"file://{tmp_path}"
     assert main(["merge", "nonsense://part", "-o", url]) == 2
     assert f"{url} is there and is not empty" in capsys.readouterr().err
-
-
-def test_urls_in_content_are_not_fetched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("fsspec")
-    assert main(["export", "metrics", f"file://{tmp_path}", "--jsonl", "--follow", "-o", "-"]) == 2
-    assert f"file://{tmp_path} is read once" in capsys.readouterr().err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +23,6 @@ from pytest_a2a_bench.model import Cost, ProtocolMetrics, TrialKey, TrialResult,
 from pytest_a2a_bench.reports import protocol_metrics, summary
 from pytest_a2a_bench.reports.contents import Contents
 from pytest_a2a_bench.reports.html import records, sections
-from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.gates.judge import judge_ceilings
 from pytest_a2a_bench.results.gates.terms import Thresholds, Trials
@@ -244,33 +242,17 @@ def test_an_array_is_written(run: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert [record["key"] for record in json.loads(capsys.readouterr().out)] == ["made/front/1#0", "made/front/2#0"]
 
 
-def test_lines_are_written_while_a_run_goes_on(run: Path) -> None:
+def test_lines_are_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = run / "metrics.jsonl"
-    written: list[int] = []
-    taken = lock.take(run, "a test")
-    follower = threading.Thread(
-        target=lambda: written.append(main(["export", "metrics", str(run), "-o", str(target), "--jsonl", "--follow"]))
-    )
-    follower.start()
-    while not target.exists() or target.read_text().count("\n") < 2:
-        follower.join(0.05)
-    assert follower.is_alive()
-    Store(run).write(made_trial("made/back/3#0"))
-    follower.join()
-    taken.release()
-    assert written == [0]
-    assert [json.loads(line)["task_id"] for line in target.read_text().splitlines()] == ["1", "2", "3"]
-
-
-def test_following_ends_with_the_run_whatever_it_has_left_undone(run: Path) -> None:
-    target = run / "metrics.jsonl"
-    assert main(["export", "metrics", str(run), "-o", str(target), "--jsonl", "--follow"]) == 0
-    assert target.read_text().count("\n") == 2
+    assert main(["export", "metrics", str(run), "-o", str(target), "--jsonl"]) == 0
+    capsys.readouterr()
+    assert main(["export", "metrics", str(run), "-o", "-", "--jsonl"]) == 0
+    assert target.read_text() == capsys.readouterr().out
+    assert [json.loads(line)["task_id"] for line in target.read_text().splitlines()] == ["1", "2"]
 
 
 def test_contradictory_options_are_reported_together(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["export", "leaderboard", str(run), "-o", "-", "--follow"]) == 2
+    assert main(["export", "leaderboard", str(run), "-o", "-"]) == 2
     message = capsys.readouterr().err
     assert "a leaderboard knows an agent by an id: add --id ID" in message
     assert "are for metrics" in message
-    assert "add --jsonl" in message
