@@ -28,7 +28,7 @@ from pytest_a2a_bench.config.values import one_of, read_endpoint, whole
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.model import BenchTask, TrialResult
 from pytest_a2a_bench.reports.summary import aligned, silence
-from pytest_a2a_bench.results import inference
+from pytest_a2a_bench.results import planning
 from pytest_a2a_bench.results.stats import count, duration
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.text import one_line
@@ -245,10 +245,11 @@ def _advice(wish: _starter.TasksWish, turn: float | None) -> Iterator[str]:
     for trials in sorted({*_TRIALS, wish.trials}):
         in_all = tasks * trials
         took = duration(in_all * TURNS * turn / wish.concurrency) if turn is not None else "?"
-        chances = [f"{inference.floor_chance(rate, wish.floor, in_all):.0%}" for rate in rates]
+        chances = [f"{planning.floor_chance(rate, wish.floor, in_all):.0%}" for rate in rates]
         table.append([f"{trials}{' *' if trials == wish.trials else ''}", f"{in_all:,}", took, *chances])
     yield from aligned(table)
     yield f"* as written; the time is that of {TURNS} turns a conversation, {wish.concurrency} at once"
+    yield "a run with --a2a-baseline begins with how often it tells a drop"
     yield (
         f"doing nothing solves tasks, too, so that a floor has to be above it; how many: pytest --a2a-endpoint "
         f"builtin:noop --a2a-suite {shlex.quote(wish.domain)} --a2a-min-pass 0 --a2a-results a2a-results/noop"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from pytest_a2a_bench.config.settings import without_query
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import Cost, TrialResult, Usage, percentile, sum_usage
+from pytest_a2a_bench.model import Cost, TrialKey, TrialResult, Usage, percentile, sum_usage
 from pytest_a2a_bench.plugin.explanation import is_excused_miss, say, sections_of, shown_path
 from pytest_a2a_bench.plugin.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import KNOWN
@@ -21,8 +21,11 @@ from pytest_a2a_bench.reports.contents import Contents, beside, nodeids_of, now
 from pytest_a2a_bench.reports.html import write
 from pytest_a2a_bench.reports.live import Server, Watched
 from pytest_a2a_bench.reports.markdown import RunSummary, Trouble
-from pytest_a2a_bench.results import history, live
+from pytest_a2a_bench.results import history, inference, live, planning
 from pytest_a2a_bench.results.baseline import Baseline
+from pytest_a2a_bench.results.gates.quarantine import quarantine_of
+from pytest_a2a_bench.results.gates.terms import groups_of, thresholds_of
+from pytest_a2a_bench.results.stats import count, task_name
 from pytest_a2a_bench.text import sanitise
 
 if TYPE_CHECKING:
@@ -205,6 +208,34 @@ def _spent(latencies: list[float], usage: Usage) -> Mapping[str, Any]:
         "output_tokens": usage.output_tokens,
         "cost_usd": usage.cost_usd,
     }
+
+
+# -- statistical power and expected cost, shown once the trials are known --
+
+
+def outlook_lines(run: BenchRun, keys: Sequence[TrialKey], workers: int = 1) -> Iterator[str]:
+    """Yield what gates can tell of these trials."""
+    # Trials that the command line names are judged one by one.
+    if run.plan.named or not keys:
+        return
+    counted = [key for key in keys if quarantine_of(key, run.plan.quarantine) is None]
+    thresholds = thresholds_of(run.settings)
+    for group, rate in thresholds.min_pass.items():
+        found = [k for k in counted if not group or group in groups_of(k.suite, k.domain)]
+        if found and not inference.can_prove(rate, len(found)):
+            shown = f"{group}={rate:g}" if group else f"{rate:g}"
+            could = f" ({inference.trials_to_prove(rate)} could)" if rate < 1 else ""
+            few = f"{count(len(found), 'trial')} could not prove it, even if all succeed{could}"
+            yield f"a2a: the floor {shown} is judged as measured; {few}"
+    baseline = run.services.baseline
+    names = sorted({task_name(key) for key in counted})
+    if baseline is not None and names:
+        each = max(1, len(counted) // len(names))
+        at_once = max(run.settings.concurrency, workers)
+        for line in planning.outlook(baseline, names, each, thresholds.max_drop, at_once):
+            yield f"a2a: {line}"
+    if run.plan.order:
+        yield "a2a: trials run in a drawn order, as long as a gate that counts them is not decided; these are the most"
 
 
 # -- the history of runs (``--a2a-history-file PATH``) --

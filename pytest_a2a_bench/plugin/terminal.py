@@ -134,6 +134,10 @@ def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> lis
         lines += header_lines(run)
     if run.collected.left_out:
         lines.append(f"a2a: {left_out_line(run)}")
+    if trials and (run.settings.min_pass or run.services.baseline is not None):
+        from pytest_a2a_bench.plugin.publishing import outlook_lines  # few runs have gates
+
+        lines += outlook_lines(run, [item.stash[TRIAL].key for item in items if TRIAL in item.stash])
     if not trials:
         lines += [f"a2a: {note}" for note in run.collected.notes]
     return lines

@@ -18,7 +18,7 @@ from xdist.workermanage import WorkerController
 
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin import outcome, state
-from pytest_a2a_bench.plugin.explanation import PREFIX, shown_path
+from pytest_a2a_bench.plugin.explanation import PREFIX, say, shown_path
 from pytest_a2a_bench.plugin.state import WORKER_INPUT, BenchRun
 from pytest_a2a_bench.plugin.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.results import manifest
@@ -158,6 +158,20 @@ class Controller:
             self._collected += 1
             if self._collected == reporting.workers:
                 reporting.keep_time()
+                self._tell_outlook(node.config, reporting.workers)
+
+    def _tell_outlook(self, config: pytest.Config, workers: int) -> None:
+        """Describe what the run will be able to tell, once every worker knows its items."""
+        settings, terminal = self.run.settings, config.pluginmanager.get_plugin("terminalreporter")
+        gated = settings.min_pass or self.run.services.baseline is not None
+        found = self._manifest() if gated else None
+        if found is None or terminal is None or config.getoption("verbose") < 0:
+            return
+        from pytest_a2a_bench.plugin.publishing import outlook_lines  # few runs have gates
+
+        for line in outlook_lines(self.run, [TrialKey.parse(key) for key in found.keys], workers):
+            terminal.ensure_newline()
+            say(terminal, line)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:

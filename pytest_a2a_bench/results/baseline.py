@@ -75,7 +75,7 @@ class Baseline:
 
     :param tasks: task key (``tau2/airline/12``, with ``@label`` and ``:agent`` if there is one) to its outcomes.
     :param source: where it was read from, for messages.
-    :param cost_usd: of a trial on average; None where it is not known.
+    :param seconds: of a trial on average, and ``cost_usd`` of one; None where it is not known.
     :param cost_estimated: whether that cost is partly an estimate.
     :param absent: keys of trials that the run was asked for and has no result of.
     :param notes: what is to be known about where it was read from.
@@ -88,6 +88,7 @@ class Baseline:
     source: str = ""
     absent: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    seconds: float | None = None
     cost_usd: float | None = None
     cost_estimated: bool = False
 
@@ -142,6 +143,7 @@ class Baseline:
             "created_at": self.created_at,
             "run_ids": list(self.run_ids),
             "measured": {s: {n: list(v) for n, v in names.items()} for s, names in self.measured.items()},
+            "seconds": self.seconds,
             "cost_usd": self.cost_usd,
             "cost_estimated": self.cost_estimated,
             "tasks": {
@@ -174,6 +176,7 @@ class Baseline:
             run_ids=tuple(sorted({r.run_id for r in every if r.run_id})),
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             source=source,
+            seconds=round(sum(r.duration for r in evaluated) / len(evaluated), 3) if evaluated else None,
             cost_usd=round(sum(costs) / len(costs), 6) if costs else None,
             cost_estimated=any(r.spent.estimated for r in evaluated),
         )
@@ -194,13 +197,14 @@ class StoredBaseline:
 
     :param measured: by suite/domain: what produced it.
     :param tasks: by suite/domain/task, with @label.
-    :param cost_usd: of a trial on average (``cost_estimated``: partly an estimate).
+    :param seconds: of a trial on average, and ``cost_usd`` of one (``cost_estimated``: partly an estimate).
     """
 
     created_at: str = ""
     run_ids: tuple[str, ...] = ()
     measured: Measured = field(default_factory=dict)
     tasks: Mapping[str, StoredRecord] = field(default_factory=dict)
+    seconds: Finite | None = None
     cost_usd: Finite | None = None
     cost_estimated: bool = False
 
@@ -232,14 +236,9 @@ def load(path: Path) -> Baseline:
     except ConfigurationError as error:
         raise ConfigurationError(f"baseline {error}") from error
     records = {n: TaskRecord(tuple(map(bool, r.outcomes)), r.errors) for n, r in stored.tasks.items()}
-    found = Baseline(
-        records,
-        stored.measured,
-        stored.run_ids,
-        stored.created_at,
-        source=str(path),
-        cost_usd=stored.cost_usd,
-        cost_estimated=stored.cost_estimated,
+    found = Baseline(records, stored.measured, stored.run_ids, stored.created_at, str(path))
+    found = dataclasses.replace(
+        found, seconds=stored.seconds, cost_usd=stored.cost_usd, cost_estimated=stored.cost_estimated
     )
     return _with_outcomes(found, path)
 

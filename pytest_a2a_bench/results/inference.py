@@ -83,12 +83,16 @@ def can_prove(rate: float, trials: int) -> bool:
     return trials >= 1 and wilson(trials, trials, 1 - 2 * LEVEL).low >= rate - 1e-12
 
 
-def floor_chance(rate: float, floor: float, trials: int) -> float:
-    """Return how often so many trials of a true rate measure at least the floor."""
-    need = next(ok for ok in range(trials + 2) if ok > trials or ok / trials >= floor - 1e-12)
-    if trials > 1000:  # where the normal law is as good
-        return 1 - NormalDist(trials * rate, sqrt(trials * rate * (1 - rate)) or 1e-9).cdf(need - 0.5)
-    return sum(comb(trials, ok) * rate**ok * (1 - rate) ** (trials - ok) for ok in range(need, trials + 1))
+def trials_to_prove(rate: float) -> int:
+    """Return the smallest number of trials that :func:`can_prove` a rate.
+
+    :raises ValueError: for a rate of 1, which no number of trials proves, and for one outside of 0 to 1.
+    """
+    if not 0 <= rate < 1:
+        raise ValueError(f"no number of trials proves a rate of {rate:g}")
+    # Wilson's limit of a perfect run can be solved for the number of trials; rounding may be off by one.
+    guess = max(1, floor(_Z * _Z * rate / (1 - rate)))
+    return next(n for n in range(guess, guess + 3) if can_prove(rate, n))
 
 
 def paired_p(tasks: Iterable[PairedTask]) -> float:

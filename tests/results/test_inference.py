@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable
 from statistics import mean, pstdev
@@ -12,7 +11,7 @@ from examples import sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.results import inference
+from pytest_a2a_bench.results import inference, planning
 from pytest_a2a_bench.results.inference import (
     Interval,
     PairedTask,
@@ -20,6 +19,7 @@ from pytest_a2a_bench.results.inference import (
     drop_interval,
     drop_of,
     paired_p,
+    trials_to_prove,
     trials_to_tell,
     wilson,
 )
@@ -51,18 +51,17 @@ def test_wilson_refuses_what_is_no_rate(successes: int, trials: int) -> None:
         wilson(successes, trials)
 
 
-@pytest.mark.parametrize(("rate", "floor", "trials"), [(0.7, 0.6, 50), (0.5, 0.5, 8), (0.9, 0.85, 2_000)])
-def test_the_chance_to_reach_a_floor_is_scipys_binomial(rate: float, floor: float, trials: int) -> None:
-    scipy = pytest.importorskip("scipy.stats")
-    expected = scipy.binom.sf(math.ceil(floor * trials) - 1, trials, rate)
-    assert inference.floor_chance(rate, floor, trials) == pytest.approx(expected, abs=0.005)
+@given(st.floats(0, 0.995))
+def test_the_number_of_trials_that_proves_a_rate_is_the_smallest(rate: float) -> None:
+    n = trials_to_prove(rate)
+    assert can_prove(rate, n)
+    assert n == 1 or not can_prove(rate, n - 1)
 
 
-@pytest.mark.parametrize(("rate", "enough"), [(0.0, 1), (0.5, 3), (0.6, 5), (0.9, 25), (0.95, 52)])
-def test_known_numbers_of_trials_that_prove_a_rate(rate: float, enough: int) -> None:
-    assert can_prove(rate, enough)
-    assert enough == 1 or not can_prove(rate, enough - 1)
-    assert not can_prove(1.0, 10_000)
+def test_known_numbers_of_trials() -> None:
+    assert [trials_to_prove(r) for r in (0.0, 0.5, 0.6, 0.9, 0.95)] == [1, 3, 5, 25, 52]
+    with pytest.raises(ValueError, match="no number of trials"):
+        trials_to_prove(1.0)
 
 
 @settings(deadline=None)
@@ -310,3 +309,10 @@ def test_of_many_tasks_a_formula_says_what_the_bootstrap_does(
     drops = [t.drop for t in tasks]
     error = pstdev(drops) / len(drops) ** 0.5
     assert by_formula == pytest.approx(by_resamples, abs=0.15 * error)
+
+
+def test_a_plan_promises_no_missing_sign_where_trials_could_not_show_one() -> None:
+    few = planning.chances([planning.Task(0.5, 1)] * 3, 1, 0.05)
+    assert (few.no_sign, few.signs) == (0, 0), "three trials cannot show a drop"
+    enough = planning.chances([planning.Task(0.5, 4)] * 20, 4, 0.05)
+    assert enough.no_sign > 0.5
