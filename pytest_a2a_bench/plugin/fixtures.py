@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.finding import CheckResult, Finding
     from pytest_a2a_bench.conformance.report import Judgement
     from pytest_a2a_bench.conformance.subject import Subject
+    from pytest_a2a_bench.dialects import Dialect
     from pytest_a2a_bench.model import BenchTask, TrialResult
     from pytest_a2a_bench.plugin.check_items import ItemCheck
     from pytest_a2a_bench.plugin.schedule import Schedule
@@ -58,6 +59,16 @@ def a2a_client_config(_a2a_endpoint: BenchRun) -> ClientConfig:
     from pytest_a2a_bench.a2a.config import ClientConfig
 
     return ClientConfig.from_settings(_a2a_endpoint.plan.target, os.environ)
+
+
+@pytest.fixture(scope="session")
+def a2a_dialect(request: pytest.FixtureRequest) -> Dialect:
+    """The dialect of ``--a2a-dialect``: writes what an agent is told, and reads what it answers; needs no agent."""
+    from pytest_a2a_bench import dialects
+    from pytest_a2a_bench.plugin import options, state
+
+    is_usual = options.is_resting(request.config)
+    return dialects.get("auto" if is_usual else state.of(request.config).plan.settings.dialect)
 
 
 @pytest.fixture(scope="session")

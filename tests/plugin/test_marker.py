@@ -185,3 +185,22 @@ def test_y(): pass
     pytester.makepyfile(test_it=HEAD + source)
     bench("-k", "test_y").assert_outcomes(passed=1, deselected=1)
     assert bench("-k", "test_x").ret == 4
+
+
+def test_a_dialect_is_a_fixture(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        from pytest_a2a_bench import AgentSaid, Briefing, Dialect, Part, ToolCall, ToolSpec, UserSaid
+
+        TOOLS = (ToolSpec("look", "Look it up.", {"type": "object", "properties": {"id": {"type": "integer"}}}),)
+
+        def test_both_ways(a2a_dialect: Dialect):
+            (part,) = a2a_dialect.encode_request(Briefing("Be kind.", TOOLS), [UserSaid("Hi")])
+            assert ("- look(id: integer)" in part.text) is (a2a_dialect.name == "tool_list")
+            assert a2a_dialect.decode_request([part]).events == (UserSaid("Hi"),)
+            text = '{"tool_call": {"name": "look", "arguments": {"id": 1}}}'
+            assert a2a_dialect.decode_reply([Part.of_text(text)], TOOLS).calls == (ToolCall("look", {"id": 1}),)
+        """
+    )
+    for options in ((), ("--a2a-dialect=tool_list",)):
+        pytester.runpytest(*options).assert_outcomes(passed=1)
