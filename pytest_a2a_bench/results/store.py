@@ -211,7 +211,7 @@ class StoreError(A2ABenchError):
     """The results directory cannot be written, or a file in it cannot be read."""
 
 
-_REMEDY = "remove the file, and hold the trial again with --a2a-resume"
+_REMEDY = "remove the file, and run the trial again with --a2a-resume"
 
 
 def _contradiction(result: TrialResult) -> str | None:
