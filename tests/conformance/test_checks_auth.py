@@ -15,6 +15,7 @@ from raw_agent import Handler, Request, raw_agent, response, rpc
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.grouping import fold
 
 GROUPS = ("auth", "extended-card", "extensions", "equivalence", "tenant")
 TASK = {"id": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_COMPLETED"}}
@@ -93,7 +94,8 @@ def test_a_required_extension_that_nobody_requires() -> None:
         card = make_card(url)
         card["capabilities"]["extensions"] = [{"uri": EXTENSION, "required": True}]
         results = judge(url, groups=["extensions"], card=card)
-    assert faults(results) == {"EXT-001[JSONRPC]": "failed"}
+    assert faults(results) == {"EXT-001[JSONRPC]": "failed", "EXT-004[JSONRPC]": "failed"}
+    assert [r.requirement.id for r in fold(results.values()) if r.outcome == "failed"] == ["EXT-001"]
     (finding,) = results["1.0/EXT-001[JSONRPC]"].findings
     assert finding.exchanges[0].request_headers.get("a2a-extensions", "") == ""
 

@@ -160,7 +160,7 @@ def test_faults_of_every_kind_are_noticed() -> None:
 BY_DEFAULT = (
     *("id-as-text-in-results", "push-list-all", "push-put", "push-first-only", "push-always-bearer"),
     *("push-forgets-waiting", "stream-burst", "subscribe-stale", "list-newest-made-first", "list-context-prefix"),
-    *("cancel-not-waiting", "get-id-prefix"),
+    *("cancel-not-waiting", "get-id-prefix", "id-as-number", "list-total-of-all"),
 )
 
 

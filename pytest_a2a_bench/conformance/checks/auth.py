@@ -14,7 +14,7 @@ from pytest_a2a_bench.a2a.config import Credentials as Token
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.conformance.checks.asking import filled, requests
-from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_of, walk
+from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_of, member, walk
 from pytest_a2a_bench.conformance.checks.push import CREATE, DELETE, GET, LIST
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, NEVER_CALLED, OPERATIONS, SENDING, about
@@ -222,6 +222,12 @@ async def lists_are_private(ctx: Context) -> None:
             asked = f"with {', '.join(filters)}" if filters else "without contextId"
             found = f"another user's list has a task that the first one made, {asked}"
             ctx.fail(found, *wrong[:1], pointer="/tasks")
+            return
+        seen, total = {id for page in pages for id in ids_of(page)}, member(pages[0], "totalSize") if pages else None
+        # Without a filter other checks may make tasks of that user meanwhile; in this context nobody else has any.
+        if "contextId" in filters and isinstance(total, int) and total > len(seen):
+            found = f"another user's list counts {total} tasks in a context where it shows {len(seen)}"
+            ctx.fail(found, pages[0], pointer="/totalSize")
             return
 
 

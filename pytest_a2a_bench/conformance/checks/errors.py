@@ -218,7 +218,7 @@ async def old_method_name(ctx: Context) -> None:
 async def response_id(ctx: Context) -> None:
     """Use ids of several types, and one that cannot be read; results have the id of their request, as errors do."""
     # A number 0 and an empty text are where a test for truth goes wrong.
-    for rpc_id in ("a2a-bench", 4711, 0, ""):
+    for rpc_id in ("a2a-bench", "4711", 4711, 0, ""):
         reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, rpc_id=rpc_id)
         _same_id(ctx, reply, rpc_id)
     # JSON-RPC 2.0: the id is null where it could not be read.

@@ -376,7 +376,7 @@ class FaultyAgent:
             "tasks": [shown(r.task, params.get("historyLength"), artifacts=artifacts) for r in chosen],
             "nextPageToken": token,
             "pageSize": int(params.get("pageSize") or 50),
-            "totalSize": len(found),
+            "totalSize": len(matching(self._store.visible(None), params) if self.on("list-total-of-all") else found),
         }
 
     async def _cancel(self, params: Json, owner: tuple[str, str]) -> Json:

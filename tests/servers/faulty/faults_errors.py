@@ -192,6 +192,11 @@ ERROR_FAULTS: dict[str, Fault] = {
     "id-as-text-in-results": Fault(
         envelope=lambda call, envelope: _id_as_text(call, envelope) if "result" in envelope else envelope
     ),
+    "id-as-number": Fault(
+        envelope=lambda _, envelope: (
+            {**envelope, "id": int(envelope["id"])} if str(envelope.get("id")).isdigit() else envelope
+        )
+    ),
     "id-missing": Fault(envelope=lambda _, envelope: dropped(envelope, "id")),
     "jsonrpc-missing": Fault(envelope=lambda _, envelope: dropped(envelope, "jsonrpc")),
     "jsonrpc-text": Fault(packet=_called("text/plain")),
