@@ -220,6 +220,9 @@ class _Reading:
 
     def _fail(self, error: grpc.aio.AioRpcError) -> None:
         name = error.code().name
+        # Our own deadline came before the end of the wait for a stream whose task is over: it is left, as by that wait.
+        if name == "DEADLINE_EXCEEDED" and self.is_over:
+            return
         # code().value is a pair of number and text.
         self.status = int(error.code().value[0])
         message = error.details() or ""
@@ -231,7 +234,7 @@ class _Reading:
             else:
                 self.headers[key] = value if isinstance(value, str) else repr(value)
         if name == "DEADLINE_EXCEEDED":
-            self.problem = "" if self.is_over else late(self.request.timeout)
+            self.problem = late(self.request.timeout)
         elif name == "UNAVAILABLE":
             self.problem = self.explain(message) or f"gRPC UNAVAILABLE: {message:.300}"
         # The status is used for quotas, too; only the text tells that it is our own limit.
