@@ -325,6 +325,8 @@ class Reporting:
     def _write_summary(self, terminal: Any) -> None:
         results, lost = self.loaded()
         terminal.write_sep("=", "a2a benchmark summary")
+        if silent := summary.silence(results):
+            say(terminal, silent, red=True)
         for line in summary.lines(results, width=terminal._tw.fullwidth):
             say(terminal, line)
         for line in summary.category_lines(results):
@@ -338,7 +340,8 @@ class Reporting:
         # Caveats about the numbers are shown with -q, too.
         quiet = self.config.get_verbosity() < 0
         for line in summary.caveats(results) if quiet else self._notes(results, lost):
-            say(terminal, line, red=line.startswith((summary.NOTHING_MEASURED, summary.SILENT)))
+            if line != silent:
+                say(terminal, line, red=line.startswith(summary.NOTHING_MEASURED))
 
     def _advice(self, results: Sequence[TrialResult]) -> Iterator[str]:
         """Describe how an agent is measured, to whom it was shown miss by miss that it does not solve every task."""

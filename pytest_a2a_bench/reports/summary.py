@@ -128,8 +128,6 @@ def dialect_of(result: TrialResult) -> str | None:
     return "no call seen" if result.dialect == "auto" else result.dialect
 
 
-SILENT = "the agent called no tool"
-
 _SILENT = 3
 """Fewest conversations without a call that show that an agent calls no tools."""
 
@@ -141,7 +139,7 @@ def silence(results: Sequence[TrialResult]) -> str:
     if len(judged) < _SILENT or any(r.tool_calls or r.provenance.get("native_calls") for r in judged):
         return ""
     return (
-        f"{SILENT} in any of {len(judged)} conversations; doing nothing scores "
+        f"the agent called no tool in any of {len(judged)} conversations; doing nothing scores "
         f"{sum(r.success for r in judged) / len(judged):.2f} here; a2a-bench doctor URL shows what it was sent"
     )
 

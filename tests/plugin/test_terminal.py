@@ -32,6 +32,15 @@ def test_header_and_summary(desk: Bench, noop_url: str) -> None:
     )
 
 
+@pytest.mark.parametrize("quiet", [(), ("-q",)])
+def test_an_agent_that_calls_no_tool_is_the_first_line(bench: Bench, noop_url: str, quiet: tuple[str, ...]) -> None:
+    result = bench("--a2a-endpoint", noop_url, "-k", "mock and create_task_1-", "--a2a-trials=3", *quiet)
+    output = result.stdout.str()
+    assert output.count("the agent called no tool in any of") == 1
+    after = output.partition("a2a benchmark summary")[2].splitlines()[1]
+    assert after.startswith("the agent called no tool in any of 3 conversations; doing nothing scores 0.00 here")
+
+
 def test_a_narrow_terminal_gets_a_column_per_domain(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     result = desk()
