@@ -75,9 +75,11 @@ class Cluster:
 
     @property
     def tasks(self) -> dict[str, int]:
-        """Task -> its trials in the cluster, in the order of task numbers; named as ``a2a-bench show`` takes it."""
+        """Task -> its trials in the cluster, in the order of task numbers; with its domain where there are several."""
+        several = len({result.key.domain for result, _ in self.trials}) > 1
         found = Counter(
-            registry.short_name(result.key.task_key) or f"{result.key.domain}/{result.key.task_id}"
+            registry.short_name(result.key.task_key)
+            or (f"{result.key.domain}/{result.key.task_id}" if several else result.key.task_id)
             for result, _ in self.trials
         )
         return {task: found[task] for task in sorted(found, key=numbered)}

@@ -295,10 +295,8 @@ def test_many_misses_are_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture
     found = diagnosis.clusters(_run(tmp_path))
     assert list(diagnosis.summary_lines(found, "CMD")) == [
         "why 12 trials did not pass (CMD says more):",
-        "  9x agent: never called cancel_reservation "
-        "[airline/0, airline/1, airline/2, airline/3, airline/4, airline/5 and 3 more]",
-        "  3x agent: called update_reservation_baggages with a wrong total_baggages "
-        "[airline/9, airline/10, airline/11]",
+        "  9x agent: never called cancel_reservation [0, 1, 2, 3, 4, 5 and 3 more]",
+        "  3x agent: called update_reservation_baggages with a wrong total_baggages [9, 10, 11]",
     ]
     assert main(["show", "--results", str(tmp_path)]) == 0
     text = capsys.readouterr().out
