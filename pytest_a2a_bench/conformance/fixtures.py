@@ -49,10 +49,15 @@ async def _terminal(ctx: Context, reply: WireReply) -> Mapping[str, Any]:
     ctx.skip(f"the task for the ordinary prompt does not end (it is {state!r}); give another: task = ...")
 
 
-async def waiting_task(ctx: Context, key: str = "input", state: str = "input-required") -> Mapping[str, Any]:
-    """Return a new task that waits for the user; skip where the scenario does not lead there."""
+async def waiting_task(
+    ctx: Context, key: str = "input", state: str = "input-required", **options: Any
+) -> Mapping[str, Any]:
+    """Return a new task that waits for the user; skip where the scenario does not lead there.
+
+    :param options: of the message, as :meth:`.Context.send` takes them.
+    """
     ctx = ctx.plain()
-    reply = await ctx.send(ctx.prompt(key))
+    reply = await ctx.send(ctx.prompt(key), **options)
     task = ctx.task_of(reply, f"the scenario {key}")
     # Some agents answer before the task has come to its question.
     if state_of(task) != state:

@@ -14,6 +14,8 @@ from broken_rpc import make_card
 from faulty.catalogue import FAULTS
 from faulty.fault import GRPC, HTTP, REST, Fault, FaultyCall, Json, each_object, each_task, without
 from faulty.problems import failure
+from faulty_server import start_faulty
+from judged import faults
 from judged import judge as judge_card
 from mutation import Verdict, judge
 from raw_agent import Request, raw_agent, response
@@ -224,3 +226,11 @@ def test_a_version_that_is_not_refused_is_not_an_error_that_was_accepted(served:
 
     assert verdict.lines
     assert all("was accepted" not in line and " is answered like 1.0: " in line for line in verdict.lines)
+
+
+@pytest.mark.parametrize(("version", "ids"), [("0.3", ("V03-TASK-001",)), ("1.0", ("SEND-011", "GET-004", "LIST-005"))])
+def test_a_prompt_for_a_question_that_brings_none_is_no_fault_of_a_history(version: str, ids: tuple[str, ...]) -> None:
+    with start_faulty(protocol=version) as agent:
+        results = judge_card(agent.url.rstrip("/"), ids=ids, prompts={"input": "hello"}, versions=[version])
+    assert faults(results) == {}
+    assert len(results) >= len(ids)

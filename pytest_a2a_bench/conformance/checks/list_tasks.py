@@ -210,7 +210,7 @@ class TwoTasks(NamedTuple):
 
 async def _two_tasks(ctx: Context) -> TwoTasks:
     async def make() -> TwoTasks:
-        first = ctx.task_of(await ctx.send(ctx.prompt("input")), "the scenario input")
+        first = await fixtures.waiting_task(ctx)
         context_id = str(first.get("contextId") or "")
         second = ctx.task_of(await ctx.send(context_id=context_id), "a message in a known context", "MT-007")
         # Answered last, so that the order of making and that of the last status differ.

@@ -105,8 +105,7 @@ async def answered(ctx: Context, **options: Any) -> tuple[WireReply, tuple[str, 
     :param options: of the answer, as :meth:`.Context.send` takes them.
     """
     names = ctx.unknown_id(), ctx.unknown_id()
-    asked = await ctx.send(ctx.prompt("input"), messageId=names[0])
-    task = ctx.task_of(asked, "the scenario input")
+    task = await waiting_task(ctx, messageId=names[0])
     answer = ctx.target.scenarios.get("input_answer") or "yes"
     reply = await ctx.send(answer, task_id=str(task.get("id")), messageId=names[1], **options)
     return ctx.needed(reply, "answering the question of the scenario input", "MT-006"), names
