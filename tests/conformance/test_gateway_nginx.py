@@ -8,10 +8,10 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from full_agent import Features, full_agent
 from judged import SCRIPTED
+from real_proxy import serving
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -105,17 +105,8 @@ def nginx(configuration: str, folder: Path) -> Iterator[str]:
         f"server {{ listen 127.0.0.1:{port}; {configuration} }} }}\n"
     )
     process = subprocess.Popen([str(NGINX), "-p", str(folder), "-c", str(folder / "nginx.conf")])
-    try:
-        with httpx.Client() as client:
-            while process.poll() is None:
-                with contextlib.suppress(httpx.TransportError):
-                    client.get(f"http://127.0.0.1:{port}/")
-                    break
-        assert process.poll() is None, (folder / "error.log").read_text()
-        yield f"http://127.0.0.1:{port}/agent"
-    finally:
-        process.terminate()
-        process.wait(20)
+    with serving(process, port, folder / "error.log") as url:
+        yield f"{url}/agent"
 
 
 @contextlib.contextmanager
