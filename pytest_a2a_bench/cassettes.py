@@ -1,6 +1,6 @@
 """Conversations kept as files, and run again without the agent.
 
-A cassette is what went over the boundary between this package and the agent in one trial: each request as the client
+A cassette is the traffic between this package and the agent in one trial: each request as the client
 meant it, and the events of its answer. That is above the bindings, so that one recorded over gRPC is replayed like one
 recorded over JSON-RPC. Only the agent is replayed: environment, scripted user and evaluator work as ever.
 """
@@ -50,7 +50,7 @@ _DIFF_LINES = 40
 class Exchange:
     """One request and its outcome.
 
-    :param request: what was asked, without what differs from run to run.
+    :param request: the request, without the members that differ from run to run.
     :param events: the answer's events in order.
     :param error: class name, message and details of the error that ended it.
     :param attempt: from 1; a later one repeats the exchange before.
@@ -113,7 +113,7 @@ def write_event(event: InEvent) -> dict[str, Any]:
 
 
 def read_event(data: Mapping[str, Any]) -> InEvent:
-    """Read what :func:`write_event` wrote.
+    """Read the output of :func:`write_event`.
 
     :raises ValueError: if it is something else.
     """
@@ -189,7 +189,7 @@ def _pretty(value: Any) -> list[str]:
 
 
 def _short(value: Any) -> Any:
-    """Leave out of objects what is empty: it is the default of what is read again. What agents sent as data is kept."""
+    """Leave empty members out of objects: they are the defaults when read again. Agents' data are kept."""
     if isinstance(value, list):
         return [_short(v) for v in value]
     if not isinstance(value, dict):
@@ -202,7 +202,7 @@ class Tape(requests.Tape, Protocol):
     """Something between a conversation and the agent."""
 
     def keep(self) -> None:
-        """The trial was judged: keep what was recorded."""
+        """The trial was judged: keep the recording."""
         ...
 
 
@@ -383,7 +383,7 @@ _AGENT = StoredForm(
 
 
 def recorder(directory: Path, secrets: Iterable[str] = ()) -> Callable[[TrialKey], Tape]:
-    """Return what makes a trial's tape while it is recorded.
+    """Return a factory of tapes for trials that are recorded.
 
     :param secrets: texts that no file may hold.
     """
@@ -404,7 +404,7 @@ def has(directory: Path, key: TrialKey) -> bool:
 
 
 def read(directory: Path, key: TrialKey) -> Cassette:
-    """Return what was recorded of a trial.
+    """Return the recording of a trial.
 
     :raises CassetteError: if it cannot be read.
     :raises FileNotFoundError: if it was not recorded.
@@ -413,7 +413,7 @@ def read(directory: Path, key: TrialKey) -> Cassette:
 
 
 def player(directory: Path) -> Callable[[TrialKey], Tape]:
-    """Return what makes a trial's tape when it is replayed.
+    """Return a factory of tapes for trials that are replayed.
 
     The returned function raises CassetteError if the trial was not recorded.
     """

@@ -196,7 +196,7 @@ class CassetteError(InfrastructureError):
 
 
 class PartyError(InfrastructureError):
-    """An agent beside the one under test (who plays the user) gave up, or answers what nobody can use."""
+    """An agent beside the one under test (who plays the user) gave up, or gives unusable answers."""
 
 
 class LLMError(InfrastructureError):
@@ -228,11 +228,11 @@ class AgentOutcomeError(A2ABenchError):
 
 
 class EvaluatorError(A2ABenchError):
-    """The benchmark's own evaluator raised: nobody can say what the reward is, so none is given."""
+    """The benchmark's own evaluator raised: the reward is not known, so none is given."""
 
 
 class PrerequisiteMissingError(A2ABenchError):
-    """The trial needs something that is not there (a key, a package, a program); the message says what."""
+    """The trial needs a key, a package or a program that is not there; the message names it."""
 
 
 class JudgeMissingError(PrerequisiteMissingError):
@@ -240,11 +240,11 @@ class JudgeMissingError(PrerequisiteMissingError):
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: what runs stops as for Ctrl-C and says what it has to say, but within two seconds."""
+    """SIGTERM: the run stops as for Ctrl-C, with its summary, but within two seconds."""
 
 
 class ConformanceWarning(UserWarning):
-    """The agent does not keep what the protocol recommends (SHOULD)."""
+    """The agent does not keep a recommendation of the protocol (SHOULD)."""
 
 
 class HarnessError(A2ABenchError):
@@ -252,7 +252,7 @@ class HarnessError(A2ABenchError):
 
 
 def collect_errors(*steps: Callable[[], object]) -> list[str]:
-    """Take steps, each of which may refuse what the user gave, and return what they say."""
+    """Run steps, each of which may refuse a value of the user's, and return their messages."""
     found: list[str] = []
     for step in steps:
         try:
@@ -263,7 +263,7 @@ def collect_errors(*steps: Callable[[], object]) -> list[str]:
 
 
 def raise_errors(*steps: Callable[[], object]) -> None:
-    """Run checks of what the user gave, and report all their errors at once.
+    """Run checks of the user's values, and report all their errors at once.
 
     :raises ConfigurationError: naming all of it.
     """

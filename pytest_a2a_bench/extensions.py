@@ -1,4 +1,4 @@
-"""What other distributions and projects add to this one: found by name, loaded when it is used.
+"""Extensions by other distributions and projects: found by name, loaded when they are used.
 
 There is one mechanism for every kind of extension. An installed distribution names its objects in the entry-point group
 ``pytest_a2a_bench.KIND``; a project, or a pytest plugin, returns the same from the hook ``pytest_a2a_bench_KIND``: a
@@ -36,7 +36,7 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "observers": ("something that follows trials", "an instance of a subclass of TrialObserver"),
     }
 )
-"""Kind -> what it is, and what the object is that an entry point names."""
+"""Kind -> its description, and the description of the object that an entry point names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ _offered: list[Extension] = []
 
 
 def offer(kind: str, references: Mapping[str, str], source: str) -> None:
-    """Add what a hook returned.
+    """Add the extensions that a hook returned.
 
     :raises ConfigurationError: if it is not names and ``module:OBJECT``.
     """
@@ -103,24 +103,24 @@ def offer(kind: str, references: Mapping[str, str], source: str) -> None:
 
 
 def withdraw() -> None:
-    """Forget what hooks returned."""
+    """Forget the extensions of hooks."""
     _offered.clear()
     load_all.cache_clear()
 
 
 def passed_on() -> list[list[str]]:
-    """Return what hooks returned, for a process that has none of them (:func:`take_over`)."""
+    """Return the extensions of hooks, for a process that has no hooks (:func:`take_over`)."""
     return [[e.kind, e.name, e.reference, e.source] for e in _offered]
 
 
 def take_over(passed: list[list[str]]) -> None:
-    """Add what another process passed on."""
+    """Add extensions that another process passed on."""
     _offered.extend(Extension(*one) for one in passed)
     load_all.cache_clear()
 
 
 def places() -> list[str]:
-    """Return the directories that what hooks returned is imported from."""
+    """Return the directories that extensions of hooks are imported from."""
     found = []
     for extension in _offered:
         spec = importlib.util.find_spec(extension.module.partition(".")[0])

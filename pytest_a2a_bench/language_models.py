@@ -40,7 +40,7 @@ _NO_KEY = re.compile(r"missing credentials|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_API_K
 def import_litellm(who: str) -> Any:
     """Return the module.
 
-    :param who: what needs it, for the message.
+    :param who: the part of the run that needs it, for the message.
     :raises MissingExtraError: if it is not installed.
     """
     try:
@@ -69,7 +69,7 @@ def limit_rate(
 
 
 def cost_of(litellm: Any, response: Any) -> float | None:
-    """Return what an answer cost in dollars, or None: a model without a price list is not free."""
+    """Return the cost of an answer in dollars, or None: a model without a price list is not free."""
     # LiteLLM has often reckoned it already, and then with prices that a proxy's configuration may have of its own.
     hidden = getattr(response, "_hidden_params", None) or {}
     if hidden.get("response_cost") is not None:
@@ -100,7 +100,7 @@ def failed(whose: str, error: Exception) -> LLMError:
     """Make of a model's trouble the error that is reported.
 
     :param whose: the model, for the message: ``the judge's model 'm'``.
-    :param error: what LiteLLM raised; it has ``status_code`` where it knows one.
+    :param error: LiteLLM's exception; it has ``status_code`` if it knows one.
     """
     status = getattr(error, "status_code", None)
     refused = status in _REFUSALS or (status in (None, 500) and _NO_KEY.search(str(error)) is not None)
@@ -139,7 +139,7 @@ def find_model_problem(model: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _is_gone(error: BaseException | None) -> bool:
-    """Return whether there was no connection; LiteLLM tells of that as of an error that a server answered."""
+    """Return whether there was no connection; LiteLLM reports that as an error of the server."""
     return error is not None and (isinstance(error, OSError) or _is_gone(error.__cause__ or error.__context__))
 
 
@@ -148,7 +148,7 @@ _BUNDLED = "gpt-4"
 
 
 class PriceList:
-    """What LiteLLM knows of a model: its tokenizer and its prices. Loaded when first asked. For several threads.
+    """LiteLLM's tokenizer and prices of a model. Loaded at first use, thread-safe.
 
     :param model: any LiteLLM name.
     :ivar exact: whether the tokens are the model's own; else a common tokenizer counted them.
@@ -188,7 +188,7 @@ class PriceList:
         return self.model
 
     def cost(self, usage: Usage) -> float | None:
-        """Return what these tokens cost in dollars; None where the model is in no price list, or none are known."""
+        """Return the price of tokens in dollars; None if the model is in no price list, or no price list is known."""
         if usage.input_tokens is None and usage.output_tokens is None:
             return None
         try:
@@ -215,7 +215,7 @@ _NAMES = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "TIKTOKEN_CACHE_DIR": None}
 
 @contextlib.contextmanager
 def contained_imports() -> Iterator[None]:
-    """Let what is imported inside the block read no ``.env``, ask no network and leave the environment as it was.
+    """Keep imports inside the block from reading ``.env``, using the network or changing the environment.
 
     Other threads are not affected: what they load meanwhile is loaded.
     """
@@ -274,7 +274,7 @@ def load_litellm() -> Any:
 # --- functions in the place of models ---
 
 PROVIDERS = {"a2a-user": "users", "a2a-judge": "judges"}
-"""What stands before the slash in the name of such a model -> the kind of extension."""
+"""The prefix before the slash in a model's name -> the kind of extension."""
 
 
 def read_model(text: str) -> str:
@@ -361,7 +361,7 @@ def _trouble(kind: str, name: str, what: str) -> OwnFunctionError:
 
 
 def _place(function: Callable[..., Any], error: BaseException | None = None) -> str:
-    """Return where a function is, or where in its own file an error arose: below are libraries that nobody can mend."""
+    """Return the place of a function, or the last place in its own file of an error's traceback."""
     code = getattr(function, "__code__", None)
     file = code.co_filename if code is not None else None
     # The first frame is ours.

@@ -1,4 +1,4 @@
-"""The secrets of this process, and what hides them wherever something is written or shown.
+"""The secrets of this process, and functions that hide them in everything that is written or shown.
 
 Code that reads a secret registers it in :data:`KNOWN`; code that writes a file or shows a text lets it hide them.
 Everything that hides one does it by :func:`hide_secrets`: in errors, in the HTTP client's log, in transcripts, and in
@@ -57,7 +57,7 @@ class _Form:
     """One spelling of a secret, to be found however each of its characters is escaped.
 
     :param choices: for each character those that may stand for it; backslashes in a row count as one.
-    :param tail: what the character after it may be, if it is part of the secret, too.
+    :param tail: choices for the character after it, if it is part of the secret, too.
     """
 
     def __init__(self, choices: Sequence[str], tail: str = "", *, is_short: bool) -> None:
@@ -287,7 +287,7 @@ class Secret:
 
 
 class SecretValues(dict[str, str]):
-    """What authentication adds to a request: names that may be shown, and values that may not."""
+    """The headers and parameters of authentication: names that may be shown, and values that may not."""
 
     def __repr__(self) -> str:
         return repr(dict.fromkeys(self, HIDDEN))
@@ -308,7 +308,7 @@ class SecretUrl(str):
 
 
 class KnownSecret(NamedTuple):
-    """A secret and what it is called, e.g. the environment variable that holds it."""
+    """A secret and its name, such as the environment variable that holds it."""
 
     kind: str
     text: str
@@ -327,7 +327,7 @@ class KnownSecrets:
         self._texts: tuple[str, ...] = ()
 
     def remember(self, secrets: Iterable[KnownSecret]) -> Callable[[], None]:
-        """Hide some secrets from now on, and return what ends that."""
+        """Hide some secrets from now on, and return a function that ends it."""
         kept = [KnownSecret(s.kind, line) for s in secrets for line in s.text.split("\n") if is_telling(line.strip())]
         self._change(kept, 1)
         left = [kept]
@@ -365,7 +365,7 @@ class KnownSecrets:
         return value
 
     def kinds_in(self, *texts: str, sent: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return what the secrets are called that occur in texts.
+        """Return the names of the secrets that occur in texts.
 
         :param sent: the text that its author received: secrets in it are not counted.
         """
@@ -434,7 +434,7 @@ def in_environment(environ: Mapping[str, str], *names: str) -> Iterator[KnownSec
 def in_url(kind: str, url: str | None) -> Iterator[KnownSecret]:
     """Find secrets in a URL: its user info, and values of its query that are named like keys or look like ones.
 
-    :param kind: what the URL is called, e.g. ``the endpoint``.
+    :param kind: the subject in messages, such as ``the endpoint``.
     """
     if not url or "://" not in url or not ("@" in url or "?" in url):  # asked of every turn's endpoint
         return

@@ -40,10 +40,10 @@ from pytest_a2a_bench.model.messages import Bounds
 __all__ = ["NAME", "USER_NAME", "A2AAgent", "A2AUser", "register", "register_user"]
 
 NAME = "a2a_agent"
-"""What the agent is called in tau2's registry unless another name is given."""
+"""The agent's default name in tau2's registry."""
 
 USER_NAME = "a2a_user"
-"""What the user is called there."""
+"""The user's default name there."""
 
 
 def _base(of: str) -> Any:
@@ -211,7 +211,7 @@ class A2AUser(_base("user")):  # type: ignore[misc]
         return super().get_init_state(message_history)  # type: ignore[no-any-return]
 
     def generate_next_message(self, message: Any, state: Conversation) -> tuple[Any, Conversation]:
-        """Return what the agent says as the user."""
+        """Return the agent's words as the user."""
         with self._door.errors():
             said: tuple[Any, Conversation] = super().generate_next_message(message, state)
         return said
@@ -229,7 +229,7 @@ class A2AUser(_base("user")):  # type: ignore[misc]
 
 
 def _raw_data(session: AgentSession | None, usage: Mapping[str, int] | None) -> dict[str, Any] | None:
-    """Return what A2A has to say of a session's last answer."""
+    """Return the A2A metadata of a session's last answer."""
     if session is None:
         return None
     heard = [entry.message_id for entry in session.history if entry.direction == "received"]
@@ -246,7 +246,7 @@ def register(endpoint: str, name: str = NAME, **options: Any) -> type[A2AAgent]:
     """Make an agent known to tau2's registry, and return its class.
 
     :param endpoint: the agent's URL.
-    :param name: what tau2 calls it; another one for each agent.
+    :param name: its name in tau2's registry; another one for each agent.
     :param options: other settings, as :class:`A2AAgent` takes them.
     :raises ConfigurationError: if the settings are wrong or the name is taken.
     """
@@ -257,7 +257,7 @@ def register(endpoint: str, name: str = NAME, **options: Any) -> type[A2AAgent]:
 def register_connected(
     connection: AgentConnection, settings: Settings, name: str, door: Door = SCRIPT
 ) -> type[A2AAgent]:
-    """Do what :func:`register` does, over a connection that is there already and stays open."""
+    """Like :func:`register`, over an open connection, which stays open."""
     shared = (connection, settings)
     members = {"_shared": shared, "_door": door, "sessions": [], "__module__": __name__}
     found: type[A2AAgent] = type(A2AAgent.__name__, (A2AAgent,), members)
@@ -285,7 +285,7 @@ def register_user(endpoint: str, name: str = USER_NAME, **options: Any) -> type[
 def register_connected_user(
     connection: AgentConnection, settings: Settings, name: str, door: Door = SCRIPT
 ) -> type[A2AUser]:
-    """Do what :func:`register_user` does, over a connection that is there already and stays open."""
+    """Like :func:`register_user`, over an open connection, which stays open."""
     members = {"_shared": (connection, settings), "_door": door, "__module__": __name__}
     found: type[A2AUser] = type(A2AUser.__name__, (A2AUser,), members)
     try:

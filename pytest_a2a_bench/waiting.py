@@ -24,14 +24,14 @@ _SAY: list[Callable[[str], None]] = [_to_stderr]
 
 
 def announce_with(say: Callable[[str], None]) -> Callable[[], None]:
-    """Let another function write the announcements; return what undoes that."""
+    """Let another function write the announcements; return a function that undoes it."""
     _SAY.append(say)
     return lambda: _SAY.remove(say)
 
 
 @contextlib.contextmanager
 def waiting_for(what: str) -> Iterator[None]:
-    """Announce what is waited for, if what this is around takes more than three seconds."""
+    """Announce the reason of a wait, if the block takes more than three seconds."""
     timer = threading.Timer(PATIENCE, lambda: _SAY[-1](f"waiting for {what} ..."))
     timer.daemon = True
     timer.start()

@@ -270,7 +270,7 @@ def _read_line(line: str, where: str) -> tuple[str, str]:
 
 
 def lend_variables(variables: Mapping[str, str], environ: MutableMapping[str, str]) -> Callable[[], None]:
-    """Set variables that the environment does not have, and return what takes them away again."""
+    """Set variables that the environment does not have, and return a function that removes them again."""
     lent = {name: value for name, value in variables.items() if name not in environ}
     environ.update(lent)
 

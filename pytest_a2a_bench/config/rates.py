@@ -1,4 +1,4 @@
-"""How the values of the gates' options are read: text in, value out, ValueError with what would be valid. Pure."""
+"""Readers of the gates' options: each returns the value of a text, or raises ValueError with a valid example. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read_rate(text: str) -> float:
 
 
 TIERS: Mapping[str, Tier] = {"!": "critical", "?": "advisory"}
-"""Signs behind a rate, and what they make of its gate; without one it is supporting."""
+"""Signs behind a rate, and the tier of its gate; without a sign it is supporting."""
 
 
 def split_tier(name: str) -> tuple[str, Tier]:
@@ -136,7 +136,7 @@ def read_errors(text: str) -> int | float:
 
 
 def read_reply_limits(text: str) -> dict[str, float]:
-    """Read ``calls=64,bytes=16M``: the bounds of one reply by name, without those that are what they are anyway."""
+    """Read ``calls=64,bytes=16M``: the bounds of one reply by name, without those that equal the default."""
     # The vocabulary is loaded where something is asked; this module in every pytest run.
     from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, LARGEST
 

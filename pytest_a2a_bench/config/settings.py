@@ -38,7 +38,7 @@ OAUTH_METHODS = ("basic", "post")
 AUTH_ENV = "A2A_AUTH_TOKEN"
 """The environment variable with the agent's token where ``auth_env`` names none; it need not be set."""
 PLAIN, NOISY = "plain", "noisy"
-"""What keys call the agent in trials without and with noise (``noise``)."""
+"""The agent's names in keys of trials without and with noise (``noise``)."""
 HISTORIES = ("delta", "full")
 TOOLS = ("text", "mcp")
 
@@ -507,7 +507,7 @@ GROUPS = {
 
 
 def variable_of(name: str, agent: str) -> str:
-    """Return the environment variable that is for one agent what another is for an agent without a name."""
+    """Return the name of an environment variable for one agent, from its name for an agent without a name."""
     return f"{name}_{agent.upper().replace('-', '_')}"
 
 

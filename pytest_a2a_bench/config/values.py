@@ -264,7 +264,7 @@ def read_endpoints(text: str) -> str | dict[str, str]:
 
 
 def read_agent_name(text: str) -> str:
-    """Read what an endpoint is called."""
+    """Read the name of an endpoint."""
     if split_named(f"{text}=") != (text, ""):
         raise ValueError(f"{text!r} is no name of an endpoint: a letter, then letters, digits and underscores")
     return text
@@ -306,7 +306,7 @@ def locate_file(text: str, base: Path) -> str:
 
 
 def locate_named_file(text: str, base: Path) -> str:
-    """Do what :func:`locate_file` does, also for a file that is for one agent (``b=FILE``)."""
+    """Like :func:`locate_file`, also for a file that is for one agent (``b=FILE``)."""
     name, place = split_named(text)
     if name is None or (base / text).exists():
         return locate_file(text, base)
@@ -314,7 +314,7 @@ def locate_named_file(text: str, base: Path) -> str:
 
 
 def locate_ca(text: str, base: Path) -> str:
-    """Do what :func:`locate_file` does, but for the word that means the trust store of this machine."""
+    """Like :func:`locate_file`, but ``system`` stays: it means the trust store of this machine."""
     return text if text == "system" else locate_file(text, base)
 
 
@@ -395,7 +395,7 @@ class Shard:
 def shard_of(text: str) -> Shard:
     """Read ``I/N``, counted from 1.
 
-    :raises ValueError: naming what would be valid.
+    :raises ValueError: with the valid form.
     """
     index, slash, total = text.partition("/")
     if not slash or not index.strip().isdecimal() or not total.strip().isdecimal():

@@ -87,7 +87,7 @@ def slugify(task_id: str) -> str:
 
 
 def numbered(task_id: str) -> list[tuple[bool, int, str]]:
-    """Return what sorts task ids as a person counts: ``2`` before ``11``, and ``task_2`` before ``task_11``."""
+    """Return the natural sort key of a task id: ``2`` before ``11``, and ``task_2`` before ``task_11``."""
     parts = re.split(r"([0-9]{1,18})", task_id)
     return [(bool(number % 2), int(part) if number % 2 else 0, part) for number, part in enumerate(parts) if part]
 
@@ -107,7 +107,7 @@ class TrialKey:
 
     Baselines, resume, file names and durations use it; pytest's node id is never used for that.
 
-    :param agent: what options call the agent under test; None where they give it no name.
+    :param agent: the name of the agent under test in options; None if they give it none.
     """
 
     suite: str
@@ -133,7 +133,7 @@ class TrialKey:
 
     @property
     def of_any_agent(self) -> TrialKey:
-        """The same trial without saying whose: what is compared with each other has it in common."""
+        """The key without the agent: trials of several agents that are compared have it in common."""
         return replace(self, agent=None)
 
     @property
@@ -189,7 +189,7 @@ class BenchTask:
 
     :param splits: every split that lists the task, e.g. ``("base", "test")``.
     :param keywords: extra words for pytest's ``-k``.
-    :param category: what it is about, where its benchmark has categories.
+    :param category: its category, if its benchmark has categories.
     """
 
     suite: str

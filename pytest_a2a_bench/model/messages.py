@@ -1,5 +1,5 @@
-"""What is said between user, agent and tools, independent of any protocol's or benchmark's classes, the bounds of what
-is read of it (``reply-limits``), and what it costs.
+"""Messages between user, agent and tools, independent of any protocol's or benchmark's classes; their bounds
+(``reply-limits``) and their cost.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ Event = UserSaid | ToolReturned | AgentSaid
 class ToolAccess:
     """Where an agent reaches the tools of one trial by itself: an MCP server over streamable HTTP.
 
-    :param token: what it shows there (``Authorization: Bearer TOKEN``); good for this trial, and as long as it lasts.
+    :param token: its credentials there (``Authorization: Bearer TOKEN``), valid for this trial alone.
     """
 
     url: str
@@ -103,18 +103,18 @@ class ToolAccess:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What goes with every request."""
+        """The metadata of every request."""
         return {"Authorization": f"Bearer {self.token}"}
 
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What an agent must know before the first turn.
+    """The briefing of an agent before the first turn.
 
-    :param facts: details of the task as fields, for dialects that send them as such; the policy tells them in words.
+    :param facts: details of the task as fields, for dialects that send fields; the policy has them in words.
     :param access: where the agent calls its tools by itself; the tools are then not described to it.
     :param speaking_tool: the tool by which the agent speaks to the user; where there is none, plain text does.
-    :param greeting: what the conversation begins with as if the agent had said it; empty for nothing.
+    :param greeting: the agent's first message, which the conversation begins with; empty for none.
     """
 
     policy: str
@@ -142,7 +142,7 @@ class DialectFinding:
 MEGABYTE: Final = 1024 * 1024
 
 MAX_DEPTH: Final = 64
-"""The deepest nesting that ``depth`` may allow: what we, tau2 and pydantic do with a value recurses over it."""
+"""The deepest nesting that ``depth`` may allow: tau2, pydantic and our own code recurse over values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ LARGEST: Final[Mapping[str, float]] = {
 
 
 class CpuAllowance:
-    """CPU seconds of the thread that asks: what other conversations do meanwhile does not count.
+    """CPU seconds of the calling thread: other conversations do not count.
 
     :param seconds: how many there are.
     """
@@ -247,7 +247,7 @@ class Usage:
 
 
 def sum_usage(usages: Iterable[Usage]) -> Usage:
-    """Add up what is known."""
+    """Add up the known numbers."""
     total = Usage()
     for usage in usages:
         total = total + usage
@@ -258,7 +258,7 @@ def sum_usage(usages: Iterable[Usage]) -> Usage:
 class Cost:
     """Dollars of one or several trials, by who spent them. None means not known, which is not zero.
 
-    :param agent: what the agents under test reported, or what is estimated where they reported none.
+    :param agent: as the agents under test reported it, or estimated where they reported none.
     :param user: of the simulated user and the judge; ``others`` of further agents.
     :param estimated: whether some of the agent's is an estimate; it is then shown after a tilde.
     """
@@ -308,7 +308,7 @@ def dollars(value: float | None, *, estimated: bool = False) -> str:
 
 
 def add_known(a: Any, b: Any) -> Any:
-    """Add what is known: None is not zero, and nothing known stays None."""
+    """Add known numbers: None is not zero, and the sum of none is None."""
     if a is None or b is None:
         return a if b is None else b
     return a + b

@@ -136,15 +136,15 @@ def percentile(ordered: Sequence[float], percent: float) -> float | None:
 
 
 PartyRole = Literal["transfer", "user", "colleague"]
-"""What another agent is there for: it takes a conversation over, plays the user, or is asked by the one under test."""
+"""The role of another agent: it takes a conversation over, plays the user, or answers the agent under test."""
 
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """What an agent did in a trial beside the one under test, whose own numbers are the trial's.
+    """The part in a trial of an agent beside the one under test, whose own numbers are the trial's.
 
-    :param name: what options call it; ``Turn.party`` is the same.
-    :param role: what it was there for: ``transfer``, ``user`` or ``colleague``.
+    :param name: its name in options; ``Turn.party`` is the same.
+    :param role: ``transfer``, ``user`` or ``colleague``.
     :param agent: name, version and interface from its card.
     :param turns: how often it answered.
     :param turn_latencies: seconds of each of these answers; ``metrics``, ``findings``, ``usage``, ``context_id`` and
@@ -185,7 +185,7 @@ class RewardCheck:
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """What upstream's evaluator said about one trial.
+    """The result of upstream's evaluator for one trial.
 
     :param value: tau2's reward, 0 to 1.
     :param basis: tau2's ``reward_basis``.
@@ -234,7 +234,7 @@ USER_FAULTS: Mapping[str, str] = {
     "asked_again": "the guard asked its model for another message",
     "stop_held_back": "the guard held its stop back one turn",
 }
-"""What a simulated user may have done wrong, in the words of reports."""
+"""The faults of simulated users, in the words of reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ class UserFault:
 
     @property
     def words(self) -> str:
-        """What the user did, as a clause."""
+        """The user's fault as a clause."""
         return USER_FAULTS.get(self.kind, self.kind)
 
     @property
@@ -267,11 +267,11 @@ class ExtraTurn:
 
     It is outside of the trial: neither reward nor transcript, usage, cost or requests of the trial contain it.
 
-    :param reward: what the conversation is worth with it; None where that is not known.
+    :param reward: the reward of the conversation with it; None if that is not known.
     :param note: why it is not known, or proves nothing about the agent.
-    :param transcript: what followed the user's words.
+    :param transcript: the turns after the user's words.
     :param requests: requests to the agent.
-    :param agent_usage: what the agent reported of it; ``judge_usage`` what the judge cost.
+    :param agent_usage: the agent's reported usage in it; ``judge_usage`` the judge's.
     """
 
     reward: Finite | None = None
@@ -297,32 +297,32 @@ TrialStatus = Literal["evaluated", "infrastructure_error", "skipped", "evaluator
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class TrialResult:
-    """Everything known about one finished trial; what a test's ``trial`` fixture is and what one file holds.
+    """The result of one finished trial: the value of the ``trial`` fixture, and the content of one file.
 
     :param status: ``evaluated`` has a reward; every other status has ``error`` instead.
     :param termination_reason: tau2's ``TerminationReason`` value.
     :param duration: seconds that the conversation took, without loading the benchmark and evaluating.
     :param turn_latencies: seconds of each turn, from sending to the settled answer, with its retries and polls.
-    :param agent_usage: what the agent reported about itself over A2A, if it did.
-    :param estimated_usage: what it is estimated to have used of that which it did not report (``agent-model``):
+    :param agent_usage: the agent's own usage as it reported it over A2A, if it did.
+    :param estimated_usage: an estimate of the usage that it did not report (``agent-model``):
         tokens of the messages, dollars by a price list.
-    :param user_usage: what the user simulator (and judge) cost.
-    :param category: what the task is about, where its benchmark has categories.
+    :param user_usage: usage of the user simulator (and judge).
+    :param category: the task's category, if its benchmark has categories.
     :param provenance: which user simulator, judge, evaluation type, benchmark version and dialect produced it.
     :param run_id: the pytest run (or command) that produced it, or took it from an earlier one.
-    :param fingerprint: what the result depends on; equal ones answer the same question (``results.manifest``).
+    :param fingerprint: a hash of its conditions; equal ones answer the same question (``results.manifest``).
     :param held_again: why earlier conversations of this trial were given up, one reason for each: nobody could tell
         whether the agent had got a message. Their requests are in ``metrics``, and what they cost is in
         ``agent_usage`` and ``user_usage``; all else is of the last conversation.
-    :param user_fault: what the simulated user did wrong in it; it never changes the reward.
-    :param extra_turn: what one more turn of the agent would have come to, where the user ended a trial that missed.
-    :param user_facts: what else a model or an agent as the user did that no user does; it proves nothing by itself.
-    :param user_retries: what the user did wrong in conversations of this trial that were run again for it
+    :param user_fault: the simulated user's fault in it; it never changes the reward.
+    :param extra_turn: the outcome of one more turn of the agent, where the user ended a trial that missed.
+    :param user_facts: further oddities of a model or agent as the user; they prove nothing by themselves.
+    :param user_retries: the user's faults in conversations of this trial that were repeated because of them
         (``user-retry``); their requests and costs are kept like those of ``held_again``.
     :param retry_error: what the last of these came to where it could not be evaluated; all else but its requests and
         costs is then of the conversation before it, whose fault is the last of ``user_retries``.
     :param reused_from: the run of the conversation, where another run reused its result.
-    :param parties: what other agents did in it; all numbers of the trial's own are the agent's under test alone.
+    :param parties: the parts of other agents in it; the trial's own numbers are those of the agent under test alone.
     :param blame: the name of the party whose doing or trouble a miss or an error was; None for the agent under test,
         for nobody, and where there was no other.
     """

@@ -1,4 +1,4 @@
-"""What a report shows of a run: read from its files, an earlier run, its verdict and a conformance report."""
+"""The contents of a report: a run's trials, an earlier run, the verdict and a conformance report, read from files."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _manifest(directory: Path) -> manifest.Manifest | None:
 def _verdict(
     directory: Path, asked: manifest.Manifest | None, trials: list[TrialResult]
 ) -> tuple[StoredVerdict | None, list[str]]:
-    """Return what the verdict's file says, where it is about these trials, and what to say where it is not."""
+    """Return the stored verdict if it is about these trials, and otherwise a note that says why it is left out."""
     try:
         found = VERDICT.read(directory / VERDICT_FILE)
     except FileNotFoundError:
@@ -199,7 +199,7 @@ def _checks(path: Path) -> tuple[list[CheckRow], dict[str, str]]:
 
 
 def _comparison(path: Path, trials: list[TrialResult]) -> tuple[Comparison, list[str]]:
-    """Return the comparison, and what is to be said about the baseline."""
+    """Return the comparison, and notes about the baseline."""
     found = load(path)
     comparison = compare(found, Baseline.of(trials))
     return comparison, [f"The baseline {path}: {note}." for note in found.notes]
@@ -211,7 +211,7 @@ def check_name(row: CheckRow) -> str:
 
 
 def rows_of(report: StoredReport) -> tuple[list[CheckRow], dict[str, str]]:
-    """Return the rows of a stored report, and what is to be said about each, by :func:`check_name`."""
+    """Return the rows of a stored report, and a remark about each, by :func:`check_name`."""
     return list(report.results), {check_name(row): "\n".join(_lines(row)) for row in report.results}
 
 
@@ -257,7 +257,7 @@ def now() -> str:
 
 
 def cautions(contents: Contents) -> list[str]:
-    """Return what must be known before the numbers are compared with any others."""
+    """Return caveats for whoever compares the numbers with those of other runs."""
     notes = list(contents.notes)
     trials = contents.trials
     if any(r.provenance.get("user") == "scripted" for r in trials):
@@ -290,7 +290,7 @@ def cautions(contents: Contents) -> list[str]:
 
 
 def provenance(contents: Contents) -> list[tuple[str, str]]:
-    """Return what produced the numbers: names and values."""
+    """Return the conditions of the run (agent, user, models, seed, versions) as names and values."""
     trials = contents.trials
     every = (
         ("Agent", contents.agent),

@@ -50,7 +50,7 @@ _Mark: TypeAlias = tuple[int, int, int]
 
 
 class _Trial(NamedTuple):
-    """A trial's file as it was read: what the page shows of its result, or why it cannot be read."""
+    """A trial's file as it was read: the page's record of its result, or the reason why it cannot be read."""
 
     mark: _Mark
     shown: Mapping[str, Any] | None = None
@@ -182,7 +182,7 @@ def _load_run(directory: Path, mark: _Mark) -> manifest.Manifest:
 
 
 def _mark(path: Path) -> _Mark:
-    """Return what changes whenever a file is written; its size, too, as a clock may not have moved on in between.
+    """Return a stamp that changes whenever a file is written; it has the size too, since clocks are coarse.
 
     :raises OSError: if there is no such file.
     """
@@ -191,7 +191,7 @@ def _mark(path: Path) -> _Mark:
 
 
 def _shown(result: TrialResult) -> dict[str, Any]:
-    """Return what the page and its progress line need of a result."""
+    """Return the fields of a result that the page and its progress line read."""
     outcome = "passed" if result.success else one_line(why(result), 80) or result.status
     found = diagnosis_of(result)
     cause = cause_of(result.key.suite, found.kind) if found is not None else None

@@ -1,6 +1,6 @@
 """Markdown for merge requests and job summaries, and GitHub's annotations (pure).
 
-What agents, simulated users and servers said is text in it: escaped, or in a fence that it cannot close.
+Words of agents, simulated users and servers are text in it: escaped, or in a fence that they cannot close.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RunSummary:
     :param verdict: one or two words, e.g. ``passed`` or ``failed``.
     :param gates: name, verdict and sentence of each gate, where there are any.
     :param table: the summary's cells, the first row being titles.
-    :param notes: what produced the numbers.
+    :param notes: the conditions of the run.
     :param reasons: why trials did not pass, a line each, the most frequent first.
     """
 
@@ -69,7 +69,7 @@ class RunSummary:
 
 
 def render(summary: RunSummary, limit: int = STEP_SUMMARY_BYTES) -> str:
-    """Return Markdown of at most ``limit`` bytes; what does not fit is counted."""
+    """Return Markdown of at most ``limit`` bytes, with a count of the rows that are left out."""
     lines = [f"# A2A benchmark: {escape(summary.verdict)}", ""]
     if summary.agent:
         lines += [f"Agent: {escape(summary.agent)}", ""]
@@ -153,7 +153,7 @@ def _annotate(ordered: Sequence[Trouble]) -> Iterator[str]:
 
 
 def annotation(level: Level, title: str, message: str) -> str:
-    """Return one workflow command, in which nothing of what it says is one."""
+    """Return one workflow command of GitHub; the message is escaped, so that it cannot hold another command."""
     return f"::{level} title={_property(one_line(title, 200))}::{_data(one_line(message, _MESSAGE))}"
 
 

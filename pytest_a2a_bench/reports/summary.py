@@ -133,7 +133,7 @@ _SILENT = 3
 
 
 def silence(results: Sequence[TrialResult]) -> str:
-    """Return a sentence about an agent that called no tool at all, and what that scores; empty for any other."""
+    """Return a sentence about an agent that called no tool, with the rate of doing nothing; empty for other agents."""
     # Benchmarks with tools store how these were described; a scenario may have none.
     judged = [r for r in results if r.status == "evaluated" and "dialect_option" in r.provenance]
     if len(judged) < _SILENT or any(r.tool_calls or r.provenance.get("native_calls") for r in judged):
@@ -184,7 +184,7 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
 
 
 def _cost(results: Sequence[TrialResult]) -> Iterator[str]:
-    """Yield the cost of the run by who spent it, and what estimates are made from."""
+    """Yield the cost of the run by spender (agent, user, judge), and the basis of estimates."""
     cost = sum((r.spent for r in results), Cost())
     guessed = [r for r in results if r.estimated_usage != Usage()]
     if not guessed:
@@ -239,7 +239,7 @@ def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
 
 
 def _extra_turns(results: Sequence[TrialResult]) -> Iterator[str]:
-    """Yield what extra turns came to and cost, which is in no other number."""
+    """Yield the outcomes and the cost of extra turns, which are part of no other number."""
     extra = [r.extra_turn for r in results if r.extra_turn is not None]
     if extra:
         verdicts = ", ".join(f"{n} {verdict}" for verdict, n in Counter(e.verdict for e in extra).most_common())
@@ -388,7 +388,7 @@ def gate_lines(verdict: Verdict, width: int) -> Iterator[str]:
 def missed_lines(results: Sequence[TrialResult], missed: Mapping[str, str], width: int) -> Iterator[str]:
     """Yield the tasks that have a miss, by domain, each with how many of its trials succeeded: ``create_task_1 0/4``.
 
-    :param missed: keys of the trials that missed -> what excuses each beside its gate; may be empty.
+    :param missed: keys of the trials that missed -> the excuse of each beside its gate; may be empty.
     """
     trials: dict[str, dict[str, list[TrialResult]]] = {}
     for result in results:

@@ -1,6 +1,6 @@
 """Text about one trial: its outcome, why, its conversation, and the command that runs it again (pure).
 
-What agents and simulated users said is untrusted: no control character of it reaches the text.
+Words of agents and simulated users are untrusted: control characters are removed from them.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def reasons(result: TrialResult) -> Iterator[str]:
 
 
 def noise_lines(result: TrialResult) -> Iterator[str]:
-    """Yield what the agent read otherwise than it was (``--a2a-noise``)."""
+    """Yield the tool results that noise changed before the agent read them (``--a2a-noise``)."""
     yield from _section("noise:", map(noise_text, events_of(result)))
 
 
@@ -151,7 +151,7 @@ def _repeated(lines: Sequence[str], end: int) -> tuple[int, int]:
 
 
 def user_lines(result: TrialResult) -> Iterator[str]:
-    """Yield what the simulated user did wrong, in this conversation and in those that were retried for it."""
+    """Yield the simulated user's faults, in this conversation and in those that were repeated because of them."""
     if result.user_fault is not None:
         yield f"the user was at fault ({result.user_fault.kind}): {result.user_fault.words}"
         yield f"  {one_line(result.user_fault.detail, 1_000)}"

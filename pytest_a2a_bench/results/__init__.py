@@ -1,1 +1,1 @@
-"""What is kept of a run: one file per trial, and the numbers made from them."""
+"""The results of a run: one file per trial, and the statistics, baselines, comparisons and gates made from them."""

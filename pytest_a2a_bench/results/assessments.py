@@ -1,6 +1,6 @@
 """The record of each assessment beside its trials: caller, request, time and outcome.
 
-``assessment.json`` in the assessment's directory. It is what an assessor that was killed takes its work up from.
+``assessment.json`` in the assessment's directory. An assessor that was killed resumes from it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Record:
     """One assessment.
 
     :param name: the id of its A2A task, and the name of its directory.
-    :param caller: who asked for it; empty where nobody has to say who they are.
+    :param caller: the authenticated caller; empty if the assessor asks for no authentication.
     :param message: the request's A2A message (1.0, JSON).
     :param request: as it was read (``Request.to_json``).
     :param submitted: seconds since 1970, as ``ended``.
@@ -125,7 +125,7 @@ class Kept:
         self._known: dict[str, _Known] = {}
 
     def all(self) -> list[Record]:
-        """Return them, the newest first; what cannot be read is passed over.
+        """Return them, the newest first; records that cannot be read are skipped.
 
         :raises OSError: if the directory is there and cannot be read.
         """
@@ -165,7 +165,7 @@ class _Known(NamedTuple):
 
 
 def remove_old(results: Path, days: float) -> list[str]:
-    """Remove what is stored of assessments that ended so many days ago, and return their names."""
+    """Remove the files of assessments that ended at least so many days ago, and return their names."""
     before = time.time() - days * 86_400
     gone = []
     for record in Kept(results).all():

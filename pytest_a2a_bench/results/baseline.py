@@ -71,14 +71,14 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a run measured.
+    """The measurements of a run.
 
     :param tasks: task key (``tau2/airline/12``, with ``@label`` and ``:agent`` if there is one) to its outcomes.
     :param source: where it was read from, for messages.
     :param seconds: of a trial on average, and ``cost_usd`` of one; None where it is not known.
     :param cost_estimated: whether that cost is partly an estimate.
     :param absent: keys of trials that the run was asked for and has no result of.
-    :param notes: what is to be known about where it was read from.
+    :param notes: remarks about the file or directory that it was read from.
     """
 
     tasks: Mapping[str, TaskRecord]
@@ -94,7 +94,7 @@ class Baseline:
 
     @property
     def cost(self) -> str:
-        """What a trial cost on average, in words."""
+        """The average cost of a trial, in words."""
         return dollars(self.cost_usd, estimated=self.cost_estimated)
 
     @property
@@ -195,7 +195,7 @@ class StoredRecord:
 class StoredBaseline:
     """The members of a baseline's file.
 
-    :param measured: by suite/domain: what produced it.
+    :param measured: the conditions of each suite/domain.
     :param tasks: by suite/domain/task, with @label.
     :param seconds: of a trial on average, and ``cost_usd`` of one (``cost_estimated``: partly an estimate).
     """
@@ -267,7 +267,7 @@ def _of_directory(directory: Path) -> Baseline:
 
 
 def measured_by(results: Iterable[TrialResult]) -> Measured:
-    """Return what produced the numbers of evaluated trials, by suite and domain."""
+    """Return the conditions under which trials were evaluated, by suite and domain."""
     found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for result in results:
         if result.status != "evaluated":
@@ -283,7 +283,7 @@ def measured_by(results: Iterable[TrialResult]) -> Measured:
 def differences(
     before: Measured, after: Measured, tasks: tuple[Collection[str], Collection[str]] = ((), ())
 ) -> Iterator[str]:
-    """Yield what was measured differently, in each domain that both have.
+    """Yield the conditions that differ, in each domain that both have.
 
     :param tasks: the names of tasks with evaluated trials, of either run: a domain that has some is a run's also where
         the run does not say how it was measured.

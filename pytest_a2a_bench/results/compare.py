@@ -19,7 +19,7 @@ from pytest_a2a_bench.results.inference import Interval, PairedTask
 from pytest_a2a_bench.results.stats import count
 
 GateVerdict = Literal["pass", "failed", "regressed", "inconclusive"]
-"""What one gate, or all of them together, say about a run; ``regressed`` is said of a baseline only."""
+"""The verdict of one gate, or of all gates, on a run; ``regressed`` is only said in comparison with a baseline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Comparison:
     :param only_before: tasks that are in the baseline alone; ``only_after`` in this run alone.
     :param errored: tasks that are in both, and of which one run evaluated no trial.
     :param errors_before: trials of common tasks that could not be evaluated; ``errors_after`` in this run.
-    :param differences: what was measured differently, so that the numbers do not compare.
+    :param differences: conditions that differ, so that the numbers do not compare.
     :param level: how often each limit of a drop may be wrong: less than 5 % where gates could be decided early.
     """
 
@@ -161,7 +161,7 @@ def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -
 
 
 def passes_at_worst(before: Baseline, after: Baseline, allowed: float, level: float = inference.LEVEL) -> bool:
-    """Return whether the drop is within what is allowed if every trial that could not be evaluated now is a miss."""
+    """Return whether the drop is within the allowance even if each trial that could not be evaluated is a miss."""
     # For the run that is judged only: the baseline's errors would hide a drop if they were misses.
     worst = {name: TaskRecord((*r.outcomes, *(False,) * r.errors)) for name, r in after.tasks.items()}
     group = compare(before, Baseline(worst), level).overall
@@ -175,7 +175,7 @@ def _tried(run: Baseline) -> dict[str, TaskRecord]:
 def judge_drop(group: GroupComparison, allowed: float) -> GateVerdict:
     """Return whether a drop is a regression.
 
-    ``regressed``: larger than allowed, with 95 % confidence. ``pass``: at most what is allowed, likewise.
+    ``regressed``: larger than allowed, with 95 % confidence. ``pass``: at most as large as allowed, likewise.
     ``inconclusive``: there are too few trials to tell; :func:`describe_drop` says what they hint at.
     """
     # The lower limit, and no test against "no drop at all": a drop that is certain may be allowed.
@@ -189,7 +189,7 @@ SIGNS = "signs of a drop"
 
 
 def describe_drop(comparison: Comparison, verdict: GateVerdict) -> str:
-    """Return the word for a comparison: what a verdict is called, and which shade an inconclusive one has.
+    """Return the word for a comparison: the verdict, or for an inconclusive one ``signs`` or ``no sign of a drop``.
 
     ``signs of a drop`` are there where an unchanged agent does as badly in fewer than 5 % of runs (exact test), ``no
     sign`` where it does so more often, although these trials could have shown one. Where they could not, whatever
@@ -319,7 +319,7 @@ class AgentComparison:
 def compare_agents(results: Iterable[TrialResult], names: Sequence[str]) -> tuple[AgentComparison, ...]:
     """Compare each agent with the first.
 
-    :param names: what keys call the agents, that which the others are compared with first.
+    :param names: names of the agents in keys, the reference agent first.
     """
     every = list(results)
     sides = {name: _results_of(r for r in every if r.key.agent == name) for name in names}
@@ -327,7 +327,7 @@ def compare_agents(results: Iterable[TrialResult], names: Sequence[str]) -> tupl
 
 
 def agent_names(results: Iterable[TrialResult]) -> tuple[str, ...]:
-    """Return what the keys of results call their agents, sorted."""
+    """Return the names of the agents in the keys of results, sorted."""
     return tuple(sorted({r.key.agent for r in results if r.key.agent is not None}))
 
 

@@ -31,7 +31,7 @@ SCHEMA_VERSION = 1
 ENDING = ".jsonl"
 
 _REVISIONS = ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "CIRCLE_SHA1", "GIT_COMMIT")
-"""Variables in which CI systems say what is built; the first that is set is taken."""
+"""Variables in which CI systems have the commit under test; the first that is set is taken."""
 _SHOWN_REVISION = 12
 
 
@@ -40,8 +40,8 @@ class Entry:
     """One run.
 
     :param at: when it ended, ISO 8601.
-    :param revision: what was tested, as the CI system calls it.
-    :param cost_usd: of a conversation on average, where the agent said what they cost.
+    :param revision: the commit under test, as the CI system names it.
+    :param cost_usd: the average cost of a conversation, if the agent reported it.
     :param tasks: task -> trials that succeeded, that were evaluated, and that could not be.
     """
 
@@ -56,7 +56,7 @@ class Entry:
 
     @classmethod
     def of(cls, measured: Baseline, environ: Mapping[str, str], *, run_id: str, agent: str, verdict: str) -> Entry:
-        """Make one of what a run measured."""
+        """Make an entry from the measurements of a run."""
         revision = next((environ[name] for name in _REVISIONS if environ.get(name)), "")[:_SHOWN_REVISION]
         tasks = {n: (sum(t.outcomes), len(t.outcomes), t.errors) for n, t in sorted(measured.tasks.items())}
         when, cost = measured.created_at, measured.cost_usd
@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """What people know it by: its day and what was tested."""
+        """Its name in reports: day and commit, or day and run id."""
         return " ".join(filter(None, [self.at[:10], self.revision or self.run_id]))
 
     def rates(self) -> dict[str, float]:
@@ -173,7 +173,7 @@ class Turned:
 class Trend:
     """A history seen from its last run.
 
-    :param runs: those that compare with the last one, the oldest first, the last one included.
+    :param runs: the runs that are comparable with the last one, the oldest first, the last one included.
     :param left_out: how many do not: measured with another user, judge or benchmark.
     :param turned: tasks that went bad, those of the last runs first.
     :param flaky: task -> its trials that succeeded and all of them, where it went there and back in these runs.

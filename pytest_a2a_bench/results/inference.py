@@ -1,4 +1,4 @@
-"""What can be concluded from trials: intervals, paired tests, and how many trials would be enough. Pure.
+"""Statistical inference from trials: intervals, paired tests, and the number of trials that is needed. Pure.
 
 Two runs are paired by task. Trials of one task in one run are draws with the same chance; so when an agent has not
 changed, its successes of both runs are dealt to the two runs at random, task by task. That is the null hypothesis of
@@ -23,7 +23,7 @@ LEVEL = 0.05
 """How often a gate may raise a false alarm: the one-sided level of every test here."""
 
 POWER = 0.8
-"""How often a run of the recommended size notices what it should."""
+"""The power of a run of the recommended size: how often it notices a true drop."""
 
 _Z = NormalDist().inv_cdf(1 - LEVEL)
 
@@ -165,7 +165,7 @@ def drop_interval(
 
 
 def _quantiles(drops: Sequence[float], z: float) -> tuple[float, float]:
-    """Return what a bootstrap's 5 % and 95 % quantiles of the mean are for many tasks: the normal law's, with skewness.
+    """Return the limit of a bootstrap's 5 % and 95 % quantiles of the mean for many tasks: normal law with skewness.
 
     That is the first term of Cornish and Fisher. With more than :data:`MANY_TASKS` a limit differs by less than 0.15
     standard errors from that of 2,000 resamples, whose own luck is as large, where 30 tasks or more lost or gained; of
@@ -182,11 +182,11 @@ def _quantiles(drops: Sequence[float], z: float) -> tuple[float, float]:
 def rare_limit(drops: Sequence[float], step: float, z: float = _Z) -> float:
     """Return the upper limit of the average drop, with 95 % confidence, where losses and gains are rare events.
 
-    What tasks lost, and what they gained, are weighted sums of Poisson counts, whose limits are quantiles of gamma laws
+    Losses and gains of the tasks are weighted sums of Poisson counts, whose limits are quantiles of gamma laws
     (Fay and Feuer); the distances of both limits from what was seen add up as in Newcombe's intervals of differences.
     Where nothing was lost or gained this is the rule of three.
 
-    :param step: what one trial weighs.
+    :param step: the weight of one trial.
     :param z: the normal law's quantile of another confidence.
     """
     lost = [d for d in drops if d > 0]
@@ -214,7 +214,7 @@ def student(freedom: int, z: float = _Z) -> float:
 
 
 def trials_to_tell(tasks: Sequence[PairedTask], allowed: float) -> int:
-    """Return how many trials of each of these tasks, in both runs, would tell an unchanged agent from a drop.
+    """Return how many trials of each of these tasks, in both runs, distinguish an unchanged agent from a drop.
 
     With so many, an unchanged agent is shown to be within the allowed drop four times out of five.
 

@@ -144,7 +144,7 @@ def _ourselves(what: str) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return what the process with the lock wrote; nothing where it has not written yet, or the file is not ours."""
+    """Return the holder's entry in the lock file; empty if it has written none yet, or the file is not ours."""
     try:
         return json_object(path.read_bytes()[:4096])
     except OSError:

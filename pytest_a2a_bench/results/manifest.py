@@ -32,7 +32,7 @@ NAME = "run.json"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a run was asked to do.
+    """The plan of a run: its trials, settings and conditions.
 
     :param agent: name, version and interface of the agent; ``endpoint`` is where it is, without query.
     :param settings: every setting, secrets excepted (they are never settings).
@@ -40,9 +40,9 @@ class Manifest:
     :param keys: keys of this run's part of them.
     :param shard: ``I/N``, or None for the whole.
     :param merged: run ids of the runs that were joined.
-    :param order: what the order of the trials was drawn from, where gates may be decided early.
+    :param order: the seed of the trials' order, where gates may be decided early.
     :param categories: of tasks that have one: a trial that has no result counts in its category's rates.
-    :param nodeids: the item of each trial -> its key, so that a controller knows what a crashed worker was doing.
+    :param nodeids: the item of each trial -> its key, so that a controller can name the trial of a crashed worker.
     """
 
     run_id: str
@@ -77,7 +77,7 @@ class Manifest:
 
 
 def _wrong(run: Manifest) -> str | None:
-    """Describe what no run wrote: a trial asked for twice, which rates would count twice, or a setting's value.
+    """Describe an entry that no run writes: a trial listed twice, which rates would count twice, or a wrong value.
 
     Settings of other versions, which this one has not, are kept.
     """
@@ -143,7 +143,7 @@ class SelectedResults:
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """What is wrong with each file that cannot be read."""
+        """The problem of each file that cannot be read."""
         return tuple(why for why in self.absent.values() if why != NO_RESULT)
 
     @property

@@ -105,7 +105,7 @@ def _whole(parts: Sequence[Part]) -> Manifest:
 
 
 def _different(parts: Sequence[Part], alike: frozenset[str]) -> Iterator[str]:
-    """Yield what the parts do not agree on: results of different questions do not make one answer.
+    """Yield the conditions in which the parts differ: results of different questions do not make one answer.
 
     :param alike: settings that may differ beside those without effect.
     """
@@ -219,7 +219,7 @@ def _are(keys: Sequence[str]) -> str:
 
 
 Evaluate = Callable[[TrialResult], "tuple[Reward, Mapping[str, Any]]"]
-"""Evaluates a stored conversation; returns the reward and what evaluated it, as members of ``provenance``."""
+"""Evaluates a stored conversation; returns the reward, and the evaluator as members of ``provenance``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ class Rescored:
         return self.before is None or abs(self.result.reward - self.before) > REWARD_TOLERANCE
 
     def differences(self) -> Iterator[str]:
-        """Describe what is different, one line each."""
+        """Describe the differences, one line each."""
         if self.problem is not None:
             yield f"{self.result.key}: not evaluated again: {self.problem}"
         elif self.changed:

@@ -1,4 +1,4 @@
-"""What a run will be able to tell, before it is paid for: by simulation from what a baseline measured. Pure."""
+"""The power and the price of a run before it starts, by simulation from a baseline's measurements. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PRIOR = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is known of a task: its success rate, about, and the baseline's trials of it."""
+    """A task of a baseline: its smoothed success rate, and the baseline's trials of it."""
 
     rate: float
     before: int
@@ -47,7 +47,7 @@ class Chances:
 
 
 def tasks_of(baseline: Baseline) -> list[Task]:
-    """Return what a baseline knows of its tasks."""
+    """Return the tasks of a baseline with their smoothed rates."""
     found = [record.outcomes for record in baseline.tasks.values() if record.outcomes]
     average = sum(map(sum, found)) / sum(map(len, found))
     return [Task((sum(o) + _PRIOR * average) / (len(o) + _PRIOR), len(o)) for o in found]
@@ -61,7 +61,7 @@ def chances(
     runs: int = RUNS,
     seed: int = inference.SEED,
 ) -> Chances:
-    """Return what a gate would say of an agent whose rate fell by ``drop``, on every task by the same factor.
+    """Return the gate's verdicts on an agent whose rate fell by ``drop``, on every task by the same factor.
 
     :param trials: of each task.
     """
@@ -116,7 +116,7 @@ def floor_chance(rate: float, floor: float, trials: int) -> float:
 
 
 def price(conversations: int, baseline: Baseline | None, at_once: int = 1) -> str:
-    """Return what conversations cost, as far as the baseline knows, in words."""
+    """Return the price of conversations in words, as far as the baseline knows it."""
     words = count(conversations, "conversation")
     if baseline is not None and baseline.cost_usd is not None:
         words += f", {dollars(conversations * baseline.cost_usd, estimated=baseline.cost_estimated)}"
@@ -127,7 +127,7 @@ def price(conversations: int, baseline: Baseline | None, at_once: int = 1) -> st
 
 
 def outlook(baseline: Baseline, names: Sequence[str], trials: int, allowed: float, at_once: int = 1) -> Iterator[str]:
-    """Describe in two lines what a run with a baseline will be able to tell, and what it costs.
+    """Describe in two lines the power of a run with a baseline, and its price.
 
     :param names: its tasks, as the baseline calls them.
     :param trials: of each.

@@ -46,12 +46,12 @@ class DomainSummary:
     :param user_faults: those of the evaluated ones in which the simulated user was at fault.
     :param pass_hat_k: k -> pass^k over evaluated trials.
     :param turns_mean: agent messages per evaluated trial.
-    :param means: name of what a benchmark counts in a conversation (``provenance["measured"]``) -> its mean per
+    :param means: name of a benchmark's own metric of a conversation (``provenance["measured"]``) -> its mean per
         evaluated trial that has it.
     :param latency_p50: seconds per turn of the agent, with retries and polls.
-    :param input_tokens: what the agents reported about themselves.
-    :param cost: what all trials cost, broken ones too.
-    :param estimated: what agents are estimated to have used of that which they did not report.
+    :param input_tokens: as the agents reported them.
+    :param cost: the cost of all trials, broken ones too.
+    :param estimated: estimates of the agents' usage, where they reported none.
     """
 
     suite: str
@@ -166,12 +166,12 @@ def _means(results: Sequence[TrialResult]) -> dict[str, float]:
 
 
 def task_name(key: TrialKey) -> str:
-    """Return what pairs trials: the task, with its label where it is tested twice, and the name of its agent."""
+    """Return the key that pairs trials: the task, with its label if it is tested twice, and the agent's name."""
     return key.task_key + (f"@{key.label}" if key.label else "") + (f":{key.agent}" if key.agent else "")
 
 
 def domain_name(key: TrialKey) -> str:
-    """Return by what conditions are kept: suite and domain, and the agent where agents have names."""
+    """Return the key under which conditions are kept: suite and domain, and the agent if agents have names."""
     return f"{key.suite}/{key.domain}" + (f":{key.agent}" if key.agent else "")
 
 
@@ -203,12 +203,12 @@ def count(n: int, word: str, plural: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is known while trials run.
+    """The progress of a run.
 
     :param done: ``a2a.`` properties of each reported trial, without the prefix.
     :param seconds: since the run began.
     :param parallel: conversations that can be in flight at once, over all workers.
-    :param in_flight: those that are; None where only the workers know.
+    :param in_flight: trials under way; None where only the workers know.
     """
 
     done: tuple[Mapping[str, Any], ...]
@@ -248,7 +248,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """A guess: what trials took so far, divided among those that can run at once; None before the first."""
+        """The estimated seconds left, from the average trial so far and the trials at once; None before the first."""
         took = [float(v["duration_s"]) for v in self._finished() if v.get("duration_s") is not None]
         left = self.total - len(self.done)
         if not took or left <= 0:
@@ -260,7 +260,7 @@ class Progress:
         return pace * max(1.0, left / self.parallel)
 
     def _finished(self) -> Iterable[Mapping[str, Any]]:
-        """Return what ran in this run: a result that was taken over took no time and no money now."""
+        """Return the results of this run alone: a reused result took no time and no money now."""
         return [v for v in self.done if not v.get("reused_from")]
 
 

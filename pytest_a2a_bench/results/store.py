@@ -4,12 +4,12 @@ Layout of a results directory::
 
     DIR/.gitignore           keeps the results out of version control
     DIR/run.lock             the process that writes into it (see lock.py)
-    DIR/run.json             what the last run was asked to do (see manifest.py)
+    DIR/run.json             the plan of the last run (see manifest.py)
     DIR/live/                conversations in flight, with --a2a-live (see live.py)
     DIR/trials/NAME.json     one per trial key; NAME is readable, unique and safe (TrialKey.file_stem)
 
 A file is replaced when the same trial runs again. Files are read within bounds, as dataclasses that pydantic validates;
-what is wrong with one is a line that names the file, the place in it, what is there, and what to do.
+a problem is a line that names the file, the place in it, the value there, and the remedy.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class StoredForm(Generic[Content]):
     """One kind of stored file.
 
     :param content: the dataclass (or other type) that it is read as; members that it does not know are passed over.
-    :param complaint: what is said of a file that is not one, after its path.
-    :param remedy: what to do then.
+    :param complaint: the message about a file of another kind, after its path.
+    :param remedy: the advice for it.
     :param error: the exception that says it.
     :param version: its ``schema_version``; 0 where it says none.
     :param schema: its ``schema``; empty where it says none.
-    :param check: says what is wrong with content of the right types, as place and text; None where nothing is.
+    :param check: returns the problem of content that has the right types, as place and text; None for no problem.
     """
 
     content: type[Content]
@@ -132,7 +132,7 @@ _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
 
 
 def adapter_of(content: type[Any]) -> TypeAdapter[Any]:
-    """Return what validates a type; making it takes as long as reading a hundred files, so it is kept."""
+    """Return the validator of a type; making it takes as long as reading a hundred files, so it is kept."""
     from pydantic import TypeAdapter
 
     if content not in _ADAPTERS:
@@ -215,7 +215,7 @@ _REMEDY = "remove the file, and run the trial again with --a2a-resume"
 
 
 def _contradiction(result: TrialResult) -> str | None:
-    """Return what makes a result inconsistent; None where nothing does."""
+    """Return the inconsistency of a result; None if it has none."""
     if result.status == "evaluated" and result.reward_info is None:
         return "reward_info is null, and an evaluated trial has one"
     measured = result.provenance.get("measured", {})
@@ -310,7 +310,7 @@ class Store:
             yield load_trial(path)
 
     def read_readable(self) -> tuple[list[TrialResult], dict[str, str]]:
-        """Return every stored result that can be read, and what is wrong with each other file, by the file's stem."""
+        """Return every stored result that can be read, and the problem of each other file, by the file's stem."""
         found: list[TrialResult] = []
         wrong: dict[str, str] = {}
         for path in counted(sorted(self.trials.glob("*.json")), "results read"):
@@ -440,7 +440,7 @@ def bind(directory: Path, place: Place) -> None:
 
 
 def unbind(directory: Path) -> None:
-    """End what :func:`bind` began."""
+    """Undo :func:`bind`."""
     _PLACES.pop(directory.resolve(), None)
 
 
@@ -485,7 +485,7 @@ def is_alive(process_id: int) -> bool:
 
 
 def start_of(process_id: int) -> str | None:
-    """Return the start time of a process, which tells it from a later one of the same number; None where unknown."""
+    """Return the start time of a process, which distinguishes it from a later one of the same id; None if unknown."""
     status = _status(process_id)
     return status[19] if len(status) > 19 else None
 

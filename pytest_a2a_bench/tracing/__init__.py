@@ -45,7 +45,7 @@ class Span:
         """End the span."""
 
     def headers(self) -> dict[str, str]:
-        """Return what tells the other side which span it works for: ``traceparent``, and ``tracestate`` if any."""
+        """Return the headers of the current context: ``traceparent``, and ``tracestate`` if any."""
         return {}
 
 
@@ -59,7 +59,7 @@ class PassedOn(Span):
         self._context = dict(context)
 
     def headers(self) -> dict[str, str]:
-        """Return what the asker sent."""
+        """Return the context in a request's headers."""
         return dict(self._context)
 
 
@@ -103,7 +103,7 @@ _TRACESTATE = re.compile(r"[ -~]{1,512}")
 def context_of(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the W3C trace context among a request's headers, by names in lower case; empty where there is none.
 
-    What is no context is dropped, not handed on: it comes from a stranger.
+    Anything that is no valid context is dropped: it comes from a stranger.
     """
     parent, state = headers.get("traceparent", ""), headers.get("tracestate", "")
     # ff is no version, and 00 has these four members only.
@@ -122,7 +122,7 @@ def is_configured(environ: Mapping[str, str]) -> bool:
 
 
 def is_installed() -> bool:
-    """Return whether what sends spans is installed, without importing it."""
+    """Return whether OpenTelemetry's SDK is installed, without importing it."""
     try:
         return all(importlib.util.find_spec(name) is not None for name in _NEEDED)
     except ModuleNotFoundError:
@@ -155,7 +155,7 @@ def turn_name(agent: str | None) -> str:
 
 
 def turn_start(agent: str | None, version: str | None, endpoint: str) -> Attributes:
-    """Return what is known when a turn begins."""
+    """Return a turn's attributes at its beginning."""
     return {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.provider.name": "a2a",
@@ -166,7 +166,7 @@ def turn_start(agent: str | None, version: str | None, endpoint: str) -> Attribu
 
 
 def turn_end(context_id: str | None, usage: Usage, state: str | None) -> Attributes:
-    """Return what is known when a turn is over."""
+    """Return a turn's attributes at its end."""
     return {
         "gen_ai.conversation.id": context_id,
         "gen_ai.usage.input_tokens": usage.input_tokens,
@@ -186,7 +186,7 @@ def tool_start(name: str) -> Attributes:
 
 
 def request_end(metrics: ProtocolMetrics) -> Attributes:
-    """Return what is known of a request that is over."""
+    """Return the attributes of a finished request."""
     is_http = metrics.status_code is None or metrics.status_code >= 100  # gRPC's codes are below
     return {
         "rpc.method": metrics.method or None,
@@ -199,7 +199,7 @@ def request_end(metrics: ProtocolMetrics) -> Attributes:
 
 
 def assessment_start(name: str, evaluation: str, domain: str, trials: int) -> Attributes:
-    """Return what is known when an assessment begins."""
+    """Return an assessment's attributes at its beginning."""
     return {
         "a2a.run_id": name,
         "a2a.evaluation": evaluation,

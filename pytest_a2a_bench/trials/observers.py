@@ -63,7 +63,7 @@ class Taped(TrialObserver):
 
     @classmethod
     def of(cls, settings: Settings, secrets: Iterable[str]) -> Taped | None:
-        """Return what settings ask for; None where they ask for neither.
+        """Return the tape that the settings ask for; None if they ask for neither recording nor replay.
 
         :param secrets: texts that no file may hold.
         """
@@ -99,7 +99,7 @@ class Watched(TrialObserver):
         self._files[trial] = Growing(self._directory, trial.key, self._run_id)
 
     def on_turn(self, trial: Trial, briefing: Briefing, events: Sequence[Event], party: str | None = None) -> None:
-        """Write what was said."""
+        """Write the new events."""
         if growing := self._files.get(trial):
             growing.hear(briefing, events, party)
 
@@ -126,7 +126,7 @@ class Traced(TrialObserver):
         trial.span = self._tracing.trial(str(key), start)
 
     def after_trial(self, trial: Trial, result: TrialResult | None) -> None:
-        """End the span with what the result says."""
+        """End the span with the attributes of the result."""
         span = trial.span
         if result is not None:
             span.set(tracing.trial_end(result))
@@ -184,7 +184,7 @@ def fill_in(session: AgentSession, model: str, native: NativeTurns | None = None
 
 
 def _natively(native: NativeTurns | None, turn: int) -> tuple[list[str], list[str]]:
-    """Return what an agent read and said in its own calls within a turn."""
+    """Return the texts that an agent read and wrote in its own calls within a turn."""
     exchanges = native.exchanges if native is not None else []
     made = [exchange for exchange in exchanges if exchange.turn == turn]
     said = [json.dumps({"name": e.call.name, "arguments": dict(e.call.arguments)}, default=str) for e in made]
@@ -195,7 +195,7 @@ def _natively(native: NativeTurns | None, turn: int) -> tuple[list[str], list[st
 
 
 def estimated(result: TrialResult, model: str) -> TrialResult:
-    """Return a trial's result with what is estimated of it: only that which the agent did not report."""
+    """Return a trial's result with estimates of the usage that the agent did not report."""
     prices, reported = price_list(model), result.agent_usage
     tokens = reported
     usage = Usage()

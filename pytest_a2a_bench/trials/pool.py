@@ -1,6 +1,6 @@
 """Many trials in flight in one process: daemon threads over a queue, each waiting for its conversation.
 
-tau2's orchestrator is synchronous, so each conversation has a thread; what it waits for is served by the one event
+tau2's orchestrator is synchronous, so each conversation has a thread; its requests are served by the one event
 loop of the A2A client. Threads are daemons, because a model call that does not return must not keep Ctrl-C waiting.
 For the same reason a trial's time is kept here too: one whose thread is not back a while after its deadline is given
 up, and another thread takes its place.
@@ -49,7 +49,7 @@ class Pool:
     """Runs trials ahead, at most ``concurrency`` at a time, in the order in which they were submitted.
 
     :param run: runs one trial; usually ``Runner.run``.
-    :param abort: aborts what is in flight; usually ``Runner.cancel_all``.
+    :param abort: aborts the requests in flight; usually ``Runner.cancel_all``.
     :param patience: until when a trial is waited for that began at a time; usually ``Limits.patience``.
     :param give_up: ends a trial that is not back by then; usually ``Runner.give_up``.
     """
@@ -215,7 +215,7 @@ class Pool:
             self._abort()
 
     def close(self, grace: float = 5.0) -> None:
-        """Cancel what is left and wait for the threads, at most ``grace`` seconds for all of them."""
+        """Cancel the remaining trials and wait for the threads, at most ``grace`` seconds for all of them."""
         self.cancel_all()
         deadline = time.monotonic() + grace
         for thread in self._threads:

@@ -205,7 +205,7 @@ class Runner:
             observer.on_turn(trial, briefing, events, party)
 
     def _late_error(self, trial: Trial, error: Exception | None) -> Exception | None:
-        """Return the error of a limit: a turn's time is never more than what its trial, or the run, has left."""
+        """Return the error of the limit that was reached: a turn gets no more time than its trial or run has left."""
         is_late = trial.deadline is not None and time.monotonic() >= trial.deadline
         if not is_late or not isinstance(error, _LATE):
             return error
@@ -312,7 +312,7 @@ class Runner:
 
 
 def _identities(parties: Iterable[FurtherAgent]) -> dict[str, Any]:
-    """Return who takes part, by what each is there for, as fingerprints have it."""
+    """Return the participants by role, as fingerprints have them."""
     found: dict[str, list[list[str]]] = {}
     for party in parties:
         found.setdefault(party.role, []).append([party.name, party.where, party.agent])
@@ -359,7 +359,7 @@ says that something restarts, and that takes seconds (0.25, 4, 30, always betwee
 
 
 def refuse_tainted(outcome: Outcome, *sessions: AgentSession) -> Outcome:
-    """Return what may be kept of an outcome: nothing that a tainted conversation was found to be worth.
+    """Return an outcome without the reward, if the conversation was tainted.
 
     A benchmark may have caught the error and gone on, or made another one of it.
 

@@ -76,7 +76,7 @@ class Opened:
 
     :param cause: which of the kinds above, or ``time``: the run took as long as it may (``--a2a-run-timeout``).
     :param key: the trial that opened it; empty where it was the clock.
-    :param reason: what was found, in one line.
+    :param reason: the trouble, in one line.
     :param run_id: the run that it is about.
     """
 
@@ -92,7 +92,7 @@ class Opened:
 
     @property
     def advice(self) -> str:
-        """What happened and what to do, in one line."""
+        """The event and the remedy, in one line."""
         return f"{self._what}; {_REMEDIES[self.cause]}, then run again with --a2a-resume: only missing trials run"
 
     @property
@@ -162,7 +162,7 @@ def _party(error: Exception | None) -> str:
 
 
 def _kind(error: Exception | None) -> str:
-    """Return what makes trouble the same as other trouble; empty for what opens nothing."""
+    """Return the kind of an error, for counting errors in a row; empty for an outcome that opens no breaker."""
     if isinstance(error, LLMError):
         return "LLMError" if error.refused else ""
     if party := _party(error):
@@ -254,7 +254,7 @@ class Limits:
         return self.end is not None and time.monotonic() >= self.end
 
     def error(self, key: TrialKey) -> InfrastructureError:
-        """Return what to say of a trial whose deadline has passed."""
+        """Return the message of a trial whose deadline has passed."""
         if self.is_over:
             return RunTimeoutError(f"{key} was ended, because the run took longer than {self._run_limit}")
         return TrialTimeoutError(f"{key} took longer than --a2a-trial-timeout ({self.trial:g} s)")
@@ -265,7 +265,7 @@ class Limits:
 
     @property
     def opened(self) -> Opened:
-        """What a run whose time is up says of trials that it did not begin."""
+        """The message of trials that did not begin because the run's time was up."""
         return Opened("time", "", f"the run took longer than {self._run_limit}")
 
 
@@ -274,9 +274,9 @@ class Stopping(TrialObserver):
 
     :param breaker: counts.
     :param limits: of the run.
-    :param directory: where processes of one run tell each other.
-    :param ask: asks the agent anew, and returns what went wrong; empty where its card and its interface answer.
-    :param agent: its name, where there are several: what stops the trials of one does not stop the others'.
+    :param directory: where processes of one run leave notes for each other.
+    :param ask: asks the agent anew, and returns the error; empty if its card and its interface answer.
+    :param agent: its name, where there are several: trouble with one does not stop the trials of the others.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ class Stopping(TrialObserver):
 
     @property
     def known(self) -> Opened | None:
-        """What this process knows already of why no further trial may begin. Never waits."""
+        """The reason, as far as this process knows one, why no further trial may begin. Never waits."""
         return self._opened
 
     def before_trial(self, trial: Trial) -> TrialResult | None:
@@ -325,7 +325,7 @@ class Stopping(TrialObserver):
             self.note(trial.key, trial.error)
 
     def left_out(self, key: TrialKey) -> TrialResult | None:
-        """Return what is to be stored of a trial that need not run; None where it must.
+        """Return the outcome of a trial that need not run; None if it must run.
 
         With a file, so that later readers of the directory miss nothing.
         """
@@ -370,7 +370,7 @@ class Stopping(TrialObserver):
             save(self._path, json.dumps({"schema_version": SCHEMA_VERSION, **dataclasses.asdict(opened)}, indent=1))
 
     def _told(self) -> Opened | None:
-        """Return what another process of this run left."""
+        """Return the note of another process of this run."""
         try:
             found = _read(OPENED, self._path)
         except (OSError, StoreError):
@@ -389,7 +389,7 @@ def _read(form: StoredForm[Content], path: Path) -> Content:
 
 
 def forget(directory: Path) -> None:
-    """Remove what an earlier run's breaker and early verdict left: it says nothing about this one."""
+    """Remove the notes of an earlier run's breaker and early verdict: they say nothing about this run."""
     with contextlib.suppress(OSError):
         for path in (directory / NAME, directory / DECIDED_NAME, *directory.glob("breaker-*.json")):
             path.unlink(missing_ok=True)

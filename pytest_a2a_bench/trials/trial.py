@@ -1,4 +1,4 @@
-"""One trial: its state while it runs, those that observe it, and the result that is made of its outcome."""
+"""One trial: its state while it runs, its observers, and the result made from its outcome."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ class Client:
 
 @dataclass(slots=True)
 class Abandoned:
-    """What the conversations of a trial that came to nothing leave behind.
+    """The remains of a trial's conversations that were given up.
 
     :param reasons: why those were given up in which a message may have arrived or not.
-    :param faults: what the user did wrong in the others.
+    :param faults: the user's faults in the others.
     :param metrics: their requests, which were made and paid for like all others; those of further agents are in
         ``parties``.
     """
@@ -104,7 +104,7 @@ class Evaluated:
     """A conversation that was evaluated and is run again for its user: the trial's, if the next one fails.
 
     :param seed: of its user.
-    :param tape: what it was recorded on.
+    :param tape: the tape that it was recorded on.
     """
 
     outcome: Outcome
@@ -121,7 +121,7 @@ class Trial:
     :ivar began: by ``time.monotonic()``; ``started_at`` is the same moment as an ISO 8601 time.
     :ivar deadline: ``time.monotonic()`` value at which it must have ended, or None.
     :ivar context: the current conversation, as the benchmark gets it; None before the first.
-    :ivar tape: what the current conversation is recorded on or replayed from; set by an observer.
+    :ivar tape: records or replays the current conversation; set by an observer.
     :ivar span: parent of the spans of its turns; set by an observer.
     :ivar metadata: goes with every message of the current conversation.
     :ivar retry_reason: why the current conversation replaces an earlier one; empty for the first.
@@ -268,10 +268,10 @@ class TrialObserver:
         """Prepare a conversation. A trial has another one where the first was repeated (``trial.retry_reason``)."""
 
     def on_turn(self, trial: Trial, briefing: Briefing, events: Sequence[Event], party: str | None = None) -> None:
-        """Note what was said.
+        """Note new events.
 
         :param briefing: policy and tools of the conversation.
-        :param events: what the user, the tools and the agent said since the last call.
+        :param events: messages and tool results since the last call.
         :param party: the agent that spoke, where it is not the one under test.
         """
 
@@ -290,7 +290,7 @@ class TrialObserver:
 
 
 def trial_seed(seed: int, trial: int, again: int = 0) -> int:
-    """Return the seed of one trial: the same for all tasks, and what tau2's own runner derives from the run's seed.
+    """Return the seed of one trial: the same for all tasks, derived from the run's seed as tau2's own runner does.
 
     :param again: how often it has been repeated because of its user; each repetition has another seed.
     """

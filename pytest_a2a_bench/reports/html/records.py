@@ -60,7 +60,7 @@ def domain(result: TrialResult) -> str:
 
 
 def category(result: TrialResult) -> str:
-    """Return what a task is about, where its benchmark has categories."""
+    """Return the category of a task, if its benchmark has categories."""
     return str(result.category or result.provenance.get("category") or "")
 
 
@@ -87,7 +87,7 @@ def row(result: TrialResult) -> dict[str, Any]:
 
 
 def order(result: TrialResult) -> tuple[Any, ...]:
-    """Return what trials are sorted by: task 2 comes before task 10."""
+    """Return the sort key of a trial: task 2 comes before task 10."""
     key = result.key
     parts = re.split(r"(\d+)", key.task_id)
     # Numbers by value: odd parts of the split are digits.
@@ -118,7 +118,7 @@ def why(result: TrialResult) -> str:
 
 
 def detail(result: TrialResult) -> dict[str, Any]:
-    """Return what the viewer shows."""
+    """Return the members that the page's viewer reads."""
     requests = [_request(m) for m in result.metrics]
     for party in result.parties:
         requests += [{**_request(m), "method": one_line(f"{party.name}: {m.method}", 60)} for m in party.metrics]
@@ -249,7 +249,7 @@ def _reward(reward: Reward) -> dict[str, Any]:
 
 
 def turn_record(turn: Turn) -> dict[str, Any]:
-    """Return what the viewer shows of a message."""
+    """Return the members of one message that the page's viewer reads."""
     found: dict[str, Any] = {"role": turn.role}
     if turn.party:
         found["party"] = one_line(turn.party, 60)

@@ -53,7 +53,7 @@ def conditions(contents: Contents) -> Markup:
 
 
 def verdict(contents: Contents, causes: Sequence[Cluster] = ()) -> Markup:
-    """Return the verdict, its gates, the headline numbers, and what to do first about the commonest cause."""
+    """Return the first screen: verdict, gates, headline numbers, and the next step for the commonest cause."""
     found = contents.verdict
     parts: list[Markup] = []
     title = "Result"
@@ -78,7 +78,7 @@ def verdict(contents: Contents, causes: Sequence[Cluster] = ()) -> Markup:
 
 
 def _next(contents: Contents, found: Sequence[Cluster]) -> list[Markup]:
-    """Return what is worth doing first: about an agent that called no tool, or the commonest cause of failures."""
+    """Return the next step: for an agent that called no tool, otherwise for the commonest cause of failures."""
     if silent := silence(contents.trials):
         return [el("p", el("strong", "Next: "), silent, ".", class_="next")]
     if not found:

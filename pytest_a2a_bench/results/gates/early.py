@@ -1,6 +1,6 @@
-"""Gates decided before all of their trials had run: what is asked after each, and the order they come in. Pure.
+"""Gates decided before all of their trials have run: the sequential tests, and the order of the trials. Pure.
 
-What has finished counts in the order that was drawn beforehand, as far as nothing is missing in it: trials that
+Finished trials count in the order that was drawn beforehand, up to the first one that is missing: trials that
 fail take longer, so that the order in which trials end says something about how they end.
 """
 
@@ -39,7 +39,7 @@ class Finished(NamedTuple):
 
 
 class _Question(Protocol):
-    """What one gate asks, trial after trial."""
+    """The sequential test of one gate, fed trial after trial."""
 
     def look(self, trial: Finished) -> GateVerdict | None:
         """Take in the next trial that the gate counts; the answer, once there is one."""
@@ -90,7 +90,7 @@ class _PassK:
 class _Drop:
     """Whether the success rate fell by more than is allowed, by pairs of a task's trials in both runs.
 
-    :ivar level: what is left of the error rate for a run that is never decided.
+    :ivar level: the part of the error rate that is left for a run that is never decided.
     """
 
     def __init__(self, keys: Sequence[TrialKey], baseline: Baseline, allowed: float) -> None:
@@ -125,7 +125,7 @@ class _Drop:
 
 
 class _Gate:
-    """One gate: the trials that it counts, and what it asks of them."""
+    """One gate: the trials that it counts, and its sequential test."""
 
     def __init__(self, question: _Question, keys: Collection[TrialKey], spoilt_by: Collection[str]) -> None:
         self.keys = frozenset(keys)
@@ -161,7 +161,7 @@ def early_verdict(
     baseline: Baseline | None,
     quarantine: Sequence[Quarantined],
 ) -> EarlyVerdict:
-    """Return the gates of a run, by what its ``run.json`` says of its trials and their order."""
+    """Return the gates of a run, from the trials in its ``run.json`` and their order."""
     order = [TrialKey.parse(key) for key in run.keys]
     return EarlyVerdict(
         order,
@@ -221,7 +221,7 @@ class EarlyVerdict:
 
     @property
     def decisions(self) -> Mapping[str, Decision]:
-        """What is decided so far, by the name of the gate."""
+        """The decisions so far, by the name of the gate."""
         return {name: gate.decision for name, gate in self._gates.items() if gate.decision is not None}
 
     @property
@@ -244,7 +244,7 @@ class EarlyVerdict:
         return found, not lacking <= found.keys()
 
     def spent(self) -> Iterator[str]:
-        """Describe what the trials were spent on that ran, what they tell, and what the others would have added."""
+        """Describe the decisions, the trials that they took, and the trials that were left out because of them."""
         ran = [trial for trial in self._finished.values() if trial.status != "not_run"]
         if not ran:
             return
@@ -317,7 +317,7 @@ class Floor:
 
 
 def floor_bounds(trials: int, most: int, level: float) -> Iterator[int]:
-    """Yield, after each trial, how many successes tell that there will be more than ``most`` of them in the end.
+    """Yield, after each trial, the number of successes from which there will be more than ``most`` in the end.
 
     Fewer successes than ``most`` in the whole population reach no bound more often, so that this one is the worst.
     """
@@ -399,7 +399,7 @@ class Bets:
 
 
 class DropBets:
-    """Whether a success rate fell by more than what is allowed, asked after each pair of trials.
+    """Whether a success rate fell by more than allowed, tested after each pair of trials.
 
     Pairs are of one task: a trial, or several averaged, of the earlier run less those of the later one. No trial is in
     two pairs, so that the earlier run's chances count as much as the later one's.
@@ -416,7 +416,7 @@ class DropBets:
         self.larger: bool | None = None
 
     def take(self, drop: float) -> None:
-        """Take in the next pair; what has been decided stays."""
+        """Take in the next pair; a decision is final."""
         if self.larger is None:
             self._more.take(drop)
             self._less.take(-drop)

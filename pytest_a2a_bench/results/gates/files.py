@@ -63,7 +63,7 @@ class Example:
 class Reason:
     """Why trials with one cause did not pass; found without a model.
 
-    :param subject: what it is about: a tool, an object.
+    :param subject: the tool or object that it is about.
     :param blame: ``agent``, ``user``, ``benchmark``, ``infrastructure``, ``harness`` or ``nobody`` (not known).
     :param doubted: in how many of them the task is known to have defects.
     """
@@ -81,7 +81,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class StoredGate(GateResult):
-    """What one gate said, and whether it made the run fail."""
+    """The verdict of one gate, and whether it made the run fail."""
 
     failed: bool = False
 
@@ -97,9 +97,9 @@ class JudgedAgent:
 
 @dataclass(frozen=True, slots=True)
 class ComparedAgent(JudgedAgent):
-    """One of several agents, and what its own trials came to.
+    """One of several agents, with the numbers of its own trials.
 
-    :param id: what options and keys call it; ``role`` what it was there for: ``under test`` or ``transfer``.
+    :param id: its name in options and keys; ``role`` is ``under test`` or ``transfer``.
     :param turns: how often it answered; ``latency_p50`` and ``latency_p95`` are seconds of these answers.
     :param errors: trials that could not be evaluated through its doing or trouble, or (where it is under test) at all.
     """
@@ -121,7 +121,7 @@ class ComparedAgent(JudgedAgent):
 
 @dataclass(frozen=True, slots=True)
 class JudgedTrials:
-    """What a verdict was made from: numbers of trials.
+    """The numbers of trials that a verdict was made from.
 
     :param errors: how many could not be evaluated; ``not_run`` are among them.
     :param decided: how many did not run, because every gate was decided; ``skipped`` has them, too.
@@ -148,7 +148,7 @@ class JudgedTrials:
 class StoredVerdict:
     """The members of ``verdict.json``.
 
-    :param inconclusive: what an inconclusive gate does.
+    :param inconclusive: the effect of an inconclusive gate (``--a2a-inconclusive``).
     :param errors: trials that could not be evaluated.
     :param notes: gates that were not judged, and why.
     :param comparison: with the baseline, task by task.
@@ -233,7 +233,7 @@ VERDICT = StoredForm(
 
 @dataclass(frozen=True, slots=True)
 class GateFiles:
-    """What the files say.
+    """The contents of the files.
 
     :param missed: the last run's misses; None unless only these are to run.
     :param problems: one line for each file that cannot be used.
@@ -248,7 +248,7 @@ class GateFiles:
 def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
     """Read the files that the options name. The baseline may be the results directory itself: it is read before.
 
-    :param directory: what relative names are relative to.
+    :param directory: the directory that relative names start from.
     """
     # All problems together, so that one run shows them all.
     problems: list[str] = []
@@ -277,7 +277,7 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
 
 
 def baselines_of(settings: Settings, baseline: Baseline | None) -> dict[str, Baseline]:
-    """Return what each agent under test is compared with, whose tasks are named as that agent's trials are."""
+    """Return the baseline of each agent under test, with tasks named as that agent's trials are."""
     if baseline is None:
         return {}
     name, _ = split_named(settings.baseline or "")
@@ -287,7 +287,7 @@ def baselines_of(settings: Settings, baseline: Baseline | None) -> dict[str, Bas
 
 
 def _whose(settings: Settings, name: str | None, baseline: Baseline) -> Iterator[str]:
-    """Describe what keeps a baseline from being compared with one of several agents."""
+    """Describe why a baseline cannot be compared with one of several agents."""
     there = [n for n in settings.under_test if n is not None]
     known = ", ".join(baseline.agents)
     if not there:
@@ -345,7 +345,7 @@ def write_verdict(results: Path, verdict: StoredVerdict) -> Path:
 
 
 def _contradictions(settings: Settings, baseline: Baseline) -> list[str]:
-    """Return what makes a comparison impossible before anything has run."""
+    """Return the reasons why a comparison is impossible, before anything has run."""
     now = {
         "user": settings.user_kind,
         "user_llm": settings.user_llm if settings.user_kind == "llm" else None,

@@ -108,7 +108,7 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
 
 
 def _breaker(trials: Trials) -> Iterator[GateResult]:
-    """Explain why trials were not run. Whatever the others came to, such a run has not answered what it was asked."""
+    """Explain why trials were not run. Such a run fails whatever the others came to: the question is not answered."""
     if trials.stopped:
         what = f"{count(trials.not_run, 'trial')} not run" if trials.not_run else "no trial was left to run"
         yield GateResult(
@@ -117,7 +117,7 @@ def _breaker(trials: Trials) -> Iterator[GateResult]:
 
 
 def _errors(trials: Trials) -> Iterator[GateResult]:
-    """Show what an item hides: an error that a marker expects is still no number."""
+    """Report errors that a marker such as ``xfail`` hides from pytest: they are missing numbers all the same."""
     number = len(trials.hidden)
     if trials.unreported:
         lost = len(trials.unreported)
@@ -173,7 +173,7 @@ BELOW = "below the floor"
 
 
 class _Counted(NamedTuple):
-    """What a floor looks at: errors are among the trials."""
+    """The trials that a floor counts: errors are among them."""
 
     ok: int
     trials: int
@@ -323,7 +323,7 @@ def judge_run(trials: Trials, thresholds: Thresholds, settings: Settings, baseli
 
 
 def _judge_noise(trials: Trials, thresholds: Thresholds) -> Verdict:
-    """Judge a run with each trial plain and with noise: the plain ones as ever, and what the noise costs."""
+    """Judge a run with each trial plain and with noise: the plain ones as usual, and the loss through noise."""
     of_all = Thresholds(inconclusive=thresholds.inconclusive, max_cost=thresholds.max_cost)
     whole = judge(dataclasses.replace(trials, failed=frozenset()), of_all)
     plain = judge(_trials_of(trials, PLAIN, 2), dataclasses.replace(thresholds, max_cost=None))
@@ -337,10 +337,10 @@ def judge_agents(
 ) -> Verdict:
     """Judge a run with agents that have names.
 
-    What is asked of the whole run (its cost, that nothing was lost) is asked once. The comparison
+    Gates of the whole run (its cost, that nothing was lost) are judged once. The comparison
     counts every miss, as one with a baseline does.
 
-    :param names: of the agents under test, that which the others are compared with first.
+    :param names: of the agents under test, the reference agent first.
     :param baselines: of those that have one, with tasks named as these agents' trials are.
     """
     if len(names) == 1:
@@ -408,7 +408,7 @@ def nothing(name: str, found: int = 0) -> GateResult:
 
 
 def judge_ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResult]:
-    """Judge what was asked of cost, latency, the numbers of rewards, and infrastructure."""
+    """Judge the gates of cost, latency, reward metrics and infrastructure errors."""
     if trials.nothing_ran:
         yield from map(nothing, _ceiling_names(thresholds))
         return

@@ -1,6 +1,6 @@
 """Dated entries with a reason in a TOML file, and the quarantine: tasks that are known to be flaky. Pure.
 
-A file is an array of tables of one name; each entry says what it is about, why, and until when it counts. Waivers of
+A file is an array of tables of one name; each entry has a subject, a reason and an expiry date. Waivers of
 the conformance suite have the same form. A quarantine::
 
     [[quarantine]]
@@ -71,7 +71,7 @@ class EntriesFile(Generic[Entry]):
         """Read the text of a file.
 
         :param where: the file's name, for messages.
-        :param check: returns what else is wrong with the entries.
+        :param check: returns further problems of the entries.
         :raises ConfigurationError: with everything that is wrong.
         """
         try:
@@ -98,7 +98,7 @@ class EntriesFile(Generic[Entry]):
         return tuple(entries)
 
     def _take(self, table: Any, entries: list[Entry]) -> Iterator[str]:
-        """Add an entry, or yield what is wrong with it."""
+        """Add an entry, or yield its problems."""
         from pydantic import ValidationError
 
         try:

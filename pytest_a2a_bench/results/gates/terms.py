@@ -51,13 +51,13 @@ DEFAULT_DROP = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What a run must reach.
+    """The thresholds that a run must reach.
 
     :param min_pass: lowest success rate by group: a suite, domain, ``suite/domain`` or category; "" is all trials.
     :param min_pass_k: lowest pass^k by k.
     :param max_drop: how much lower than the baseline the success rate may be.
     :param tiers: by the name of a gate (``min_pass[airline]``), where it is not supporting.
-    :param inconclusive: whether a gate that cannot tell lets the run ``pass`` or makes it ``fail``; with ``signs`` a
+    :param inconclusive: whether an inconclusive gate lets the run ``pass`` or makes it ``fail``; with ``signs`` a
         comparison without any sign of a drop lets it pass, and everything else makes it fail.
     :param max_cost: dollars of all trials together.
     :param max_latency: seconds of the agent's turns by percentile.
@@ -89,7 +89,7 @@ class Thresholds:
     def tolerates(self, groups: Iterable[str], *, baseline: bool) -> bool:
         """Return whether a gate counts a trial's miss, so that it need not fail the run by itself.
 
-        :param groups: what the trial belongs to, as :func:`groups_of` says.
+        :param groups: the groups of the trial, from :func:`groups_of`.
         :param baseline: whether there is a baseline.
         """
         # A baseline and pass^k look at all trials, so that they count every miss.
@@ -99,14 +99,14 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What one gate says.
+    """The verdict of one gate.
 
     :param name: ``min_pass``, ``min_pass[airline]``, ``baseline``, ``max_latency[p95]``, ...
-    :param numbers: what the verdict was made from, as JSON.
+    :param numbers: the numbers that the verdict was made from, as JSON.
     :param sentence: the verdict in words.
     :param refused: whether the question itself has no answer, which nothing lets pass.
     :param settled: whether a failure stays one, whatever the outcome of trials that did not run.
-    :param details: what the sentence cannot hold, a line each; shown where the gate is a failed test case.
+    :param details: further lines beside the sentence; shown where the gate is a failed test case.
     :param word: the verdict as people say it: ``below the floor``, ``signs of a drop``, ``improved``.
     :param tier: how much it weighs.
     :param decided_after: after how many trials it was decided early (``--a2a-trials auto``); None where all ran.
@@ -136,7 +136,7 @@ class GateResult:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What all gates say together.
+    """The verdict of all gates together.
 
     :param errors: trials that could not be evaluated; with any of them no run passes.
     :param notes: gates that were not judged, and why.
@@ -181,7 +181,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a gate was found to be before all of its trials had run.
+    """The decision of a gate before all of its trials had run.
 
     :param after: how many of its ``planned`` trials it took.
     """
@@ -196,14 +196,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """What a run's gates look at.
+    """The input of a run's gates.
 
     :param results: every trial that was reported.
     :param lost: trials that were reported without a result (a crashed worker).
-    :param decided: what was decided early, by the name of the gate.
+    :param decided: early decisions, by the name of the gate.
     :param level: how often a comparison of all trials may be wrong; less often where gates could be decided before.
     :param not_run: how many were not run, because the breaker was open or the run's time was up; not in ``results``.
-    :param stopped: why that was, and what to do; empty where nothing stopped the run.
+    :param stopped: the reason, and the remedy; empty where nothing stopped the run.
     :param cut_short: whether the run stopped before its end.
     :param selected: how many trials the run was to have; 0 where that is not known.
     :param hidden: keys of trials that could not be evaluated, and whose items neither failed nor erred.
@@ -292,7 +292,7 @@ def groups_of_result(result: TrialResult) -> tuple[str, ...]:
 
 
 def thresholds_of(settings: Settings) -> Thresholds:
-    """Return what the options ask of a run."""
+    """Return the thresholds that the options set."""
     # Numbers by number: options keep them as text, which JSON has for keys.
     floors = {split_tier(name): rate for name, rate in settings.min_pass.items()}
     metrics = {split_tier(name): rate for name, rate in settings.max_metric.items()}
