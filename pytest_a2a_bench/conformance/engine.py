@@ -45,7 +45,7 @@ from pytest_a2a_bench.waiting import counted, waiting_for
 
 CONCURRENCY = 16
 CHECK_SECONDS = 60.0
-"""Most seconds that one check may take; each of its requests has the target's own, shorter limit."""
+"""Most seconds that one check may take, or four answers that take the target's limit each, if that is longer."""
 
 # These groups send malformed requests, which may break an agent for good.
 _ROUGH = frozenset({"validation", "errors", "versioning"})
@@ -277,24 +277,24 @@ def _suspicious(ctx: Context) -> list[Session]:
     return [s for s in sessions if s is not None]
 
 
-def limit_of(requirement: Requirement) -> float:
+def limit_of(requirement: Requirement, timeout: float = 0.0) -> float:
     """Return how many seconds a check may take; what it waits of its own accord is not the agent's."""
     added = added_of(requirement)
-    return CHECK_SECONDS + (added.seconds if added is not None else 0.0)
+    return max(CHECK_SECONDS, 4 * timeout) + (added.seconds if added is not None else 0.0)
 
 
 async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
-    reason = ""
+    reason, limit = "", limit_of(ctx.requirement, ctx.target.timeout)
     try:
         # Those of others say what they need themselves.
         if ctx.requirement.check:
             ctx.require(ctx.requirement.needs)
-        async with asyncio.timeout(limit_of(ctx.requirement)):
+        async with asyncio.timeout(limit):
             await check_of(ctx.requirement)(ctx)
         if not ctx.findings:
             # In a time of their own: what a slow agent could not be asked any more is no finding.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(CHECK_SECONDS):
+                async with asyncio.timeout(limit):
                     await _widen(ctx)
     except SkipCheck as skip:
         # A check that had found something before it could not go on has still found it.
@@ -308,7 +308,7 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
             ctx.warn(reason, error.reply, expected="an answer that this check can work with")
         return "error", reason
     except TimeoutError:
-        ctx.fail(f"{recurrence.TOO_LONG} {limit_of(ctx.requirement):g} s", fix="answer sooner")
+        ctx.fail(f"{recurrence.TOO_LONG} {limit:g} s", fix="answer sooner")
     # Deep answers are the agent's doing, and Python's limit is as good a bound as any.
     except RecursionError:
         ctx.fail("the answer is nested too deeply to be judged", fix="answer with less depth")

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.codec import TERMINAL
-from pytest_a2a_bench.conformance import checks
+from pytest_a2a_bench.conformance import checks, engine
 from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import UNDECLARED, load_requirements, plan, requirement
 from pytest_a2a_bench.conformance.checks import send
@@ -149,6 +149,21 @@ def test_address_that_is_none(binding: str, url: str, outcome: str) -> None:
     result = asyncio.run(ask())
     assert result.outcome == outcome, result
     assert "bug" not in result.reason
+
+
+@pytest.mark.parametrize(("timeout", "found"), [(0.04, ["the check did not end within 0.2 s"]), (0.5, [])])
+def test_a_check_may_take_as_long_as_its_answers(
+    timeout: float, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def patient(ctx: Context) -> None:
+        await asyncio.sleep(0.4)
+
+    monkeypatch.setattr(send, "one_of_task_and_message", patient)
+    monkeypatch.setattr(engine, "CHECK_SECONDS", 0.2)
+    target = Target(URL, {"supportedInterfaces": [{"url": URL}]}, "1.0", "JSONRPC", URL, timeout=timeout, breadth="safe")
+    result = asyncio.run(run_check(requirement("SEND-001"), Session(target)))
+
+    assert [f.found for f in result.findings] == found
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from faulty.catalogue import FAULTS
 from faulty.fault import Fault
+from faulty.faults_errors import breaking
 from faulty_server import serve_faulty
 from judged import collect
 from mutation import targets
@@ -42,3 +43,13 @@ def test_an_agent_that_is_not_steady_is_one_finding_in_every_run(
         assert rows[0].outcome == "failed"
         assert len(rows[0].explains) > 3
         assert len(rows[0].findings[0].exchanges) == 2
+
+
+def test_a_crash_on_a_malformed_message_is_no_unsteadiness(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without messageId it is like the ordinary ones, but for the member that it lacks.
+    crash = breaking("SendMessage", lambda params: not params.get("message", {"messageId": "one"}).get("messageId"))
+    monkeypatch.setitem(FAULTS, "this", crash)
+    rows = asyncio.run(_rows())
+
+    assert [row.requirement.id for row in rows] == ["VAL-002"]
+    assert "ordinary" not in rows[0].findings[0].found
