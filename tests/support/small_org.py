@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.crmarena.org import checksum, standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import checksum, standard_schema
 
 #: A Wednesday in the first quarter.
 TODAY = date(2023, 3, 15)

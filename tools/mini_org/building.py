@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from mini_org.ids import record_id
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.org import standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.tasks import Twin
 
 T = TypeVar("T")

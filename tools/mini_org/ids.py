@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import checksum
+from pytest_a2a_bench.benchmarks.crmarena.org import checksum
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase

@@ -20,9 +20,8 @@ from mini_org.solve import choose_steps
 from mini_org.solve.shortcuts import SHORTCUTS, answer, take
 from mini_org.solve.task import AgentTask
 from mini_org.time_windows import TimeWindow, parse_window
-from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]

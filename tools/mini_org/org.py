@@ -26,7 +26,7 @@ from mini_org.building import SeededRandom, TaskDraft
 from mini_org.company import Company, add_basics
 from mini_org.ids import task_id
 from mini_org.words import COMPANY, PERSONAS
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import NUMERIC_TYPES, OrgSchema, SObject, standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.org import NUMERIC_TYPES, OrgSchema, SObject, standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, NONE, CrmTask
 
 VERSION = "3"

@@ -24,14 +24,14 @@ from pytest_a2a_bench.benchmarks.crmarena.actions import (
 from pytest_a2a_bench.benchmarks.crmarena.dialects import ACTION_HOW, OFFICIAL, OFFICIAL_TOOLS
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain, open_source
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
-from pytest_a2a_bench.benchmarks.crmarena.official.agents import (
+from pytest_a2a_bench.benchmarks.crmarena.official import (
     OfficialEpisode,
+    OfficialTexts,
     OfficialToolEpisode,
     official_user,
     prepare_query,
     tools_of,
 )
-from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import (

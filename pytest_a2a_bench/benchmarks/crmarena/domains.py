@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
-from pytest_a2a_bench.benchmarks.crmarena.org import Org
+from pytest_a2a_bench.benchmarks.crmarena.org import Org, OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.sources import PublishedSource, Source, make_source, org_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance, read_rot, read_rows, read_tasks
 from pytest_a2a_bench.config.settings import Settings

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import EXECUTE, RESPOND, is_about_org
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_domain, open_source
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import ID_TYPES, OrgSchema, is_record_id
+from pytest_a2a_bench.benchmarks.crmarena.org import ID_TYPES, OrgSchema, is_record_id
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.benchmarks.noise import Written
 from pytest_a2a_bench.benchmarks.registry import Gold, Player, Step

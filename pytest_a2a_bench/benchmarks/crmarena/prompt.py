@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pytest_a2a_bench.benchmarks.base import Seat
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.actions import RESPOND, TOOLS, asking_tool
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.benchmarks.models import BEGIN, STOP
 from pytest_a2a_bench.benchmarks.participants import blamed, trouble

@@ -150,7 +150,7 @@ def _strategy_problems(domains: Iterable[str], chosen: CrmOptions) -> Iterator[s
     """Describe what upstream's agents are not made for, and whether the functions are there that one of them calls."""
     if chosen.strategy == "react":
         return
-    from pytest_a2a_bench.benchmarks.crmarena.official.agents import tools_of
+    from pytest_a2a_bench.benchmarks.crmarena.official import tools_of
 
     has_tools = chosen.strategy in TOOL_STRATEGIES
     # The mini org has the objects and fields of all splits.

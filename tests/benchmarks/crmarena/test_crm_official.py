@@ -20,11 +20,11 @@ from trials import RunTrials, run_against
 from user_agents import Speaker, heard, served_brain
 
 from pytest_a2a_bench.agents.brain import Conversation
+from pytest_a2a_bench.benchmarks.crmarena import official as official_tools
 from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS
 from pytest_a2a_bench.benchmarks.crmarena.dialects import OFFICIAL, OFFICIAL_TOOLS, read_tool_action
 from pytest_a2a_bench.benchmarks.crmarena.episode import Observation
-from pytest_a2a_bench.benchmarks.crmarena.official import agents as official_tools
-from pytest_a2a_bench.benchmarks.crmarena.official.agents import (
+from pytest_a2a_bench.benchmarks.crmarena.official import (
     PUBLISHED_CODE,
     Connector,
     OfficialEpisode,
@@ -32,12 +32,11 @@ from pytest_a2a_bench.benchmarks.crmarena.official.agents import (
     OfficialTools,
     official_user,
     prepare_query,
+    read_texts,
     read_tools,
 )
-from pytest_a2a_bench.benchmarks.crmarena.official.texts import read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
-from pytest_a2a_bench.benchmarks.crmarena.org import Org, OrgError, QueryResult
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import read_published
+from pytest_a2a_bench.benchmarks.crmarena.org import Org, OrgError, QueryResult, read_published
 from pytest_a2a_bench.benchmarks.crmarena.score import rescore, score, worth
 from pytest_a2a_bench.benchmarks.crmarena.score.answers import Judge
 from pytest_a2a_bench.benchmarks.crmarena.sources import blob_id

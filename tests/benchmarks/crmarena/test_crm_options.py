@@ -16,8 +16,7 @@ from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena import actions, prompt
 from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
-from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, QueryResult
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import read_published
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, QueryResult, read_published
 from pytest_a2a_bench.benchmarks.crmarena.score import score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
 from pytest_a2a_bench.model import AgentSaid, Part, ToolCall, UserSaid

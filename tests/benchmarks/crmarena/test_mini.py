@@ -23,10 +23,9 @@ from mini_org.solve.task import AgentTask
 from mini_org.words import TERRITORIES
 from mini_orgs import matches, mini, opened, solve, wrong_answers
 
-from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import (
     CATEGORIES,

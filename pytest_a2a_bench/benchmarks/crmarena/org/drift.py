@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from pytest_a2a_bench.benchmarks.crmarena.org import Field, OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, OrgSchema, SObject
 
 DriftLevel = Literal["low", "medium", "high"]
 #: Which share of the fields that are no ids of their own record is renamed.

@@ -24,19 +24,19 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, QueryResult
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
+from pytest_a2a_bench.benchmarks.crmarena.org import (
     ID_TYPES,
     TEXT_TYPES,
     Field,
     FieldType,
+    OrgError,
     OrgSchema,
+    QueryResult,
     SObject,
 )
-from pytest_a2a_bench.benchmarks.crmarena.org.soql import compile_soql
+from pytest_a2a_bench.benchmarks.crmarena.org.soql import QueryPlan, compile_soql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import stored_moment
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import whole_characters
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import QueryPlan
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
 from pytest_a2a_bench.benchmarks.crmarena.org.sosl import compile_sosl, matches_search
 from pytest_a2a_bench.errors import ConfigurationError, HarnessError

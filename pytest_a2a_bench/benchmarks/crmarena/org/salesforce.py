@@ -12,9 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.a2a.network import is_loopback
-from pytest_a2a_bench.benchmarks.crmarena.org import Language, OrgError, QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org import Language, OrgError, OrgSchema, QueryResult, standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.org.local import ROW_LIMIT
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, standard_schema
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     ConfigurationError,

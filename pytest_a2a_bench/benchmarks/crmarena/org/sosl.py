@@ -16,12 +16,10 @@ from typing import Any, NamedTuple, cast
 
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 
-from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, refuse
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, OrgSchema
+from pytest_a2a_bench.benchmarks.crmarena.org import Field, OrgError, OrgSchema, refuse
+from pytest_a2a_bench.benchmarks.crmarena.org.soql import QueryPlan, RecordCompiler
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import NEVER, Sql
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path, Query, SelectField
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import error_position, parse_find
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import QueryPlan, RecordCompiler
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import Path, Query, SelectField, error_position, parse_find
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope, field_sql, find_object
 
 #: How many records a search finds at most, on Salesforce.

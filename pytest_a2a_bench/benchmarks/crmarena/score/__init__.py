@@ -21,7 +21,7 @@ from typing import Any, Literal, cast
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import ASK, RESPOND, Respond, read_action
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
-from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts, read_texts
+from pytest_a2a_bench.benchmarks.crmarena.official import OfficialTexts, read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.score.answers import (
     AnswerScore,

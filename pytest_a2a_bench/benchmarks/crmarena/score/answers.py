@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import checksum, is_record_id
+from pytest_a2a_bench.benchmarks.crmarena.official import OfficialTexts
+from pytest_a2a_bench.benchmarks.crmarena.org import checksum, is_record_id
 from pytest_a2a_bench.benchmarks.crmarena.tasks import BANT_FACTORS, MONTHS, NONE, STAGES, AnswerKind, Category, CrmTask
 from pytest_a2a_bench.benchmarks.models import ModelJudge, UnusableAnswerError, enclose, read_object, read_text
 from pytest_a2a_bench.dialects.serialization import BROKEN, find_blocks

@@ -10,10 +10,9 @@ from mini_org.org import schema_rows
 from one_test import in_one_test
 from small_org import open_small_org, plain
 
-from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, OrgSchema, SObject, read_published, standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import SHARES, DriftLevel, drift_schema, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject, read_published, standard_schema
 
 _LEVELS: list[DriftLevel] = ["low", "medium", "high"]
 

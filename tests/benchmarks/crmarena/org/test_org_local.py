@@ -18,10 +18,10 @@ from mini_org.org import schema_rows
 from one_test import in_one_test
 from small_org import CASES, ROWS, open_small_org
 
-from pytest_a2a_bench.benchmarks.crmarena.org import Org, OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.local import Connection, LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
+from pytest_a2a_bench.benchmarks.crmarena.org import (
     FieldType,
+    Org,
+    OrgError,
     checksum,
     is_record_id,
     outside_object,
@@ -29,6 +29,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
     spellings,
     standard_schema,
 )
+from pytest_a2a_bench.benchmarks.crmarena.org.local import Connection, LocalOrg
 from pytest_a2a_bench.errors import ConfigurationError, HarnessError
 
 

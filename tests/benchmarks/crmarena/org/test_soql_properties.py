@@ -21,7 +21,7 @@ from soql_fuzz import VALID, hostile_queries
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import FUNCTIONS
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import FUNCTIONS
 
 #: Of each object the fields that queries are made of, with the type that decides how they compare.
 FIELDS: dict[str, dict[str, str]] = {

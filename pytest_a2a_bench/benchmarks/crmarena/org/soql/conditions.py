@@ -12,12 +12,11 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import ID_TYPES, TEXT_TYPES, is_record_id, spellings
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
+from pytest_a2a_bench.benchmarks.crmarena.org import ID_TYPES, TEXT_TYPES, OrgError, is_record_id, spellings
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import (
     Condition,
     Expression,
     Junction,
@@ -352,16 +351,6 @@ def includes(scope: Scope, operand: Operand, values: tuple[Value, ...], negated:
 _FIXED = {"TODAY": (0, 1), "YESTERDAY": (-1, 0), "TOMORROW": (1, 2), "LAST_90_DAYS": (-90, 1), "NEXT_90_DAYS": (1, 91)}
 _UNIT = re.compile(r"(?:(LAST|THIS|NEXT)_)?(?:N_)?(?:FISCAL_)?(DAY|WEEK|MONTH|QUARTER|YEAR)S?(?:_AGO)?")
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-
-
-def read_moment(text: str) -> datetime:
-    """Return the moment of a datetime literal, in UTC.
-
-    :raises ValueError: if there is no such moment.
-    :raises OverflowError: if it is outside of the calendar in UTC.
-    """
-    # Python keeps microseconds; what is beyond them is cut.
-    return datetime.fromisoformat(re.sub(r"(\.\d{1,6})\d*", r"\1", text)).astimezone(UTC)
 
 
 def date_range(name: str, number: int | None, today: date) -> tuple[date, date]:

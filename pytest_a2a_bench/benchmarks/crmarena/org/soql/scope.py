@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, no_such, refuse
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
+from pytest_a2a_bench.benchmarks.crmarena.org import (
     NUMERIC_TYPES,
     TEXT_TYPES,
     ChildRelationship,
     Field,
     FieldType,
+    OrgError,
     OrgSchema,
     SObject,
+    no_such,
     outside_object,
+    refuse,
 )
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import (
     AGGREGATES,
     DATE_FUNCTIONS,
     RENDERINGS,
