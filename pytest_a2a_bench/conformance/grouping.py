@@ -101,7 +101,8 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
         return
     last = finding.exchanges[-1]
     error = error_in(last)
-    if rule in _UNTRUE and (found := _METHOD_PATH.match(last.url)):
+    # Of HTTP+JSON such a path is the right one.
+    if (rule in _UNTRUE or last.binding == "JSONRPC") and (found := _METHOD_PATH.match(last.url)):
         yield "method path", (version, found[1])
     if pointer and result.binding != CARD:
         yield "place", (*here, finding.found, pointer, last.request or last.url)
@@ -330,8 +331,9 @@ def _header(exchange: Exchange, name: str) -> str:
 
 
 def _topic(exchange: Exchange) -> str:
-    # A server that has no webhooks refuses all four operations.
-    return "push" if "pushnotification" in exchange.method.lower() else exchange.method.rpartition("/")[2]
+    # A server that has no webhooks refuses all four operations, and messages with a configuration.
+    is_push = "pushnotification" in f"{exchange.method} {exchange.request}".lower()
+    return "push" if is_push else exchange.method.rpartition("/")[2]
 
 
 def _speech(exchange: Exchange) -> str:

@@ -115,6 +115,16 @@ def test_an_agent_that_does_not_speak_json_rpc_is_reported_once() -> None:
     assert {r.outcome for r in fold([row("SEND-001", "a", **detail), row("GET-002", "b", **detail)])} == {"failed"}
 
 
+def test_a_card_with_the_path_of_one_method_explains_what_is_asked_there() -> None:
+    url = "http://h/v1/message:stream"
+    rows = [
+        row("V03-CARD-013", f'the URL "{url}" is the path of one method (/message:stream)', "card"),
+        row("V03-RPC-003", "jsonrpc is None", url=url),
+        row("V03-STREAM-001", "no stream", "HTTP+JSON", url=url),
+    ]
+    assert [r.outcome for r in fold(rows)] == ["failed", "explained", "failed"]
+
+
 def test_operations_that_are_not_there_explain_what_is_asked_of_them() -> None:
     rows = [row(id, f"not the error of {id}", **error(-32601)) for id in ("SUB-003", "PUSH-008", "JR-002")]
     assert [r.outcome for r in fold(rows)] == ["explained", "explained", "failed"]
@@ -138,13 +148,15 @@ def refused(message: str, **options: Any) -> dict[str, Any]:
 
 def test_one_refusal_of_everything_is_reported_once() -> None:
     create, listing = {"method": "CreateTaskPushNotificationConfig"}, {"method": "ListTaskPushNotificationConfigs"}
+    inline = '{"configuration": {"taskPushNotificationConfig": {"url": "http://h/"}}}'
     rows = [
         row("PUSH-001", "no config", **refused("webhooks need authentication", **create)),
         row("PUSH-009", "not the error", **refused("webhooks need authentication", **listing)),
         row("PUSH-010", "not the error, either", **refused("no url", **create)),
         row("SEND-009", "not the error, either", **refused("webhooks need authentication")),
+        row("PUSH-015", "no result", **refused("webhooks need authentication", request=inline)),
     ]
-    assert [r.outcome for r in fold(rows)] == ["failed", "explained", "failed", "failed"]
+    assert [r.outcome for r in fold(rows)] == ["failed", "explained", "failed", "failed", "explained"]
 
 
 def test_a_uniform_refusal_of_an_interface_is_grouped_under_the_card_rule() -> None:
