@@ -150,7 +150,7 @@ def judge(framework: Framework, command: list[str], report: Path, words: Path) -
         assert process.stdout is not None
         try:
             url = _url(process, log)
-            arguments = ["check", url, "--profile", "full", "--timeout", "60", "--format", "json"]
+            arguments = ["check", url, "--profile", "full", "--timeout", "30", "--format", "json"]
             arguments += ["-o", str(report)]
             arguments += ["--scenarios", str(words)] if framework.obeys else []
             told = subprocess.run(

@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.card import fetch_card_async
-from pytest_a2a_bench.conformance.catalogue import requirement
+from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
 from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, FOUND, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.scenarios import Scenarios
@@ -510,6 +510,16 @@ CONSEQUENCES: dict[str, Any] = {
         [("SEND-007", "a task that is canceled: a message to a task that is over: it was accepted")],
         [("SEND-007", "a task that is completed: a message to a task that is over: it was accepted")],
     ),
+    "streams that never end": (
+        ("STREAM-005", "GetTask says completed, and the stream, still open, never said so"),
+        [("SEND-017", "SendStreamingMessage: a message with metadata: no complete answer within 5 s")],
+        [("SEND-017", "SendStreamingMessage: a message with metadata: no result: error InternalError")],
+    ),
+    "a signature by no algorithm": (
+        ("SIGN-008", 'alg is "none", which proves nothing'),
+        [("SIGN-004", "no signature verifies (none of them can be read, or has an accepted alg)")],
+        [("SIGN-004", "no signature verifies (0: it does not match the card)")],
+    ),
     "a chunk of another artifact": (
         ("STREAM-020", "event 3 appends to artifact 'b', of which there is nothing yet"),
         [("STREAM-011", "artifact 'b': streamed [{}]; GetTask has null")],
@@ -582,6 +592,29 @@ def test_what_follows_from_another_finding_is_listed_beneath_it(name: str) -> No
     warned = row(cause[0], cause[1], binding, "warned")
     assert set(outcomes([*rows[:-1], warned]).values()) == {"failed", "warned"}
     assert {r.outcome for r in fold(rows[:-1])} == {"failed"}
+
+
+@pytest.mark.parametrize(
+    ("cause", "follow"),
+    [
+        (
+            ("CAN-004", "after a second cancel the task is working"),
+            (("CAN-005", "some time after it was cancelled the task is working"),),
+        ),
+        (
+            ("V03-SEND-001", "the result has ['task']"),
+            (("V03-DM-001", "kind of a task is 'message'"), ("V03-DM-004", "id of a task is missing")),
+        ),
+        (
+            ("V03-TASK-001", "GetTask of an unknown task: it was accepted: status 200 with '{}'"),
+            (("V03-CARD-022", "status 200 with '{}'"), ("V03-RPC-005", "GetTask of an unknown task: it was accepted")),
+        ),
+    ],
+)
+def test_what_follows_in_the_order_of_the_catalogue_is_listed_beneath_it(cause: Any, follow: Any) -> None:
+    order = [r.id for version in ("1.0", "0.3") for r in load_requirements(version)]
+    folded = fold([row(*one) for one in sorted((*follow, cause), key=lambda one: order.index(one[0]))])
+    assert {r.requirement.id for r in folded if r.outcome == "failed"} == {cause[0]}
 
 
 def test_what_follows_on_every_interface_is_listed_beneath_one_cause() -> None:
