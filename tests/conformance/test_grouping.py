@@ -472,6 +472,7 @@ def test_artifacts_that_get_task_has_lost_are_reported_once(monkeypatch: pytest.
     ("fault", "ids", "named"),
     [
         ("no-commas", ("EXT-002", "EXT-003", "EXT-005"), "EXT-005"),
+        ("list-no-context-filter", ("LIST-001", "LIST-006", "LIST-010", "LIST-011", "LIST-016"), "LIST-010"),
         ("no-tenant", ("CARD-007", "SEND-001", "LIST-007", "ERR-JSON-TaskNotFound"), "CARD-007"),
     ],
 )
