@@ -326,6 +326,7 @@ class Summary:
         from pytest_a2a_bench.reports import findings
 
         rows = self.rows
+        yield from self._gateway(rows)
         yield from findings.matrix_lines(rows, self._levels(rows))
         yield from known_lines(rows)
         for waiver in removable(self.run.services.waivers or (), rows):
@@ -337,6 +338,18 @@ class Summary:
         if self.run.services.judge is not None:
             yield from (one_line(text) for text in self.run.services.judge.left)
         yield findings.count_line(rows)
+
+
+    def _gateway(self, rows: list[CheckRow]) -> Iterator[str]:
+        """Yield what the gateway changed, where one was compared with the agent behind it."""
+        pair, exchanges = self.run.services.pair, self.run.collected.exchanges
+        exchanges += sum(pair.counted) if pair is not None else 0
+        if self.run.settings.direct is not None and exchanges:
+            from pytest_a2a_bench.conformance.finding import GATEWAY
+            from pytest_a2a_bench.conformance.gateway.run import changes_line
+
+            mine = (r.id for r in rows if r.group == GATEWAY and r.status in ("failed", "warned", "waived"))
+            yield changes_line(mine, exchanges, self.run.settings.direct)
 
 
 def _values(report: Any) -> dict[str, Any]:

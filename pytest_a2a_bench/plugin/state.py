@@ -202,6 +202,7 @@ class Collected:
     :param notes: what the user should know about the selection.
     :param names: the names that ``-k`` looks at, of all collected items; gathered only where it is given.
     :param left_out: how many built-in items gave way to the user's own tests of the same trials.
+    :param exchanges: how many exchanges workers compared with and without a gateway.
     :param used: whether an item uses the endpoint.
     :param whole: keys of the selected trials before they were divided among shards.
     :param found_ids: those of the ids on the command line that an item was collected for, deselected or not.
@@ -212,6 +213,7 @@ class Collected:
     notes: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     left_out: int = 0
+    exchanges: int = 0
     used: bool = False
     whole: tuple[str, ...] = ()
     found_ids: set[str] = field(default_factory=set)

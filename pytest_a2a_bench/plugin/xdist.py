@@ -86,9 +86,11 @@ class Worker:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Report to the controller whether anything used the agent, and what was left out."""
+        """Report to the controller whether anything used the agent, what was left out and what was compared."""
         output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
         output.setdefault(WORKER_INPUT, {}).update(used=self.run.collected.used, left_out=self.run.collected.left_out)
+        if (pair := self.run.services.pair) is not None:
+            output[WORKER_INPUT]["exchanges"] = sum(pair.counted)
 
 
 def watch_controller(lifeline: str | None, on_stop: Callable[[], None], on_death: Callable[[], None]) -> None:
@@ -180,6 +182,7 @@ class Controller:
         sent = (getattr(node, "workeroutput", None) or {}).get(WORKER_INPUT, {})
         self.run.collected.used = self.run.collected.used or bool(sent.get("used"))
         self.run.collected.left_out = max(self.run.collected.left_out, int(sent.get("left_out", 0)))
+        self.run.collected.exchanges += int(sent.get("exchanges", 0))
         if "problems" in sent:
             state.raise_usage_error(*sent["problems"])
 

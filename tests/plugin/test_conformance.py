@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import pytest
 from faulty_server import start_faulty
 from full_agent import Features, full_agent
 from gateway_faults import FAULTS
-from gateway_proxy import gateway_proxy
+from gateway_proxy import TRANSPARENT, gateway_proxy
 from harness import Bench, junit_cases, junit_properties
 
 from pytest_a2a_bench.agents.launcher import start_builtin
@@ -426,8 +427,19 @@ def test_a_gateway_has_an_item_for_each_requirement(bench: Bench) -> None:
         assert (found["failed"], found["passed"], found["skipped"]) == (1, 3, 2), out
         assert "a2a/gateway::test_gateway[GW-001]" in out
         assert "wrong without the gateway, too: the agent's own" in out
+        assert "the gateway breaks GW-001 in " in out
         # Without the agent there is nothing to compare with.
         assert not [line for line in ids(bench(*chosen, "--co", "-q")) if "gateway" in line]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
+def test_of_a_transparent_gateway_a_line_says_that_nothing_changed(bench: Bench, workers: tuple[str, ...]) -> None:
+    with gateway_proxy(TRANSPARENT) as proxy, full_agent(Features(public=proxy.url, grpc=False)) as direct:
+        proxy.target = direct
+        chosen = ("--a2a-endpoint", proxy.url, "--a2a-direct", direct, "-m", "conformance")
+        result = bench(*chosen, "-k", "GW-001 or GW-012", *workers)
+    out = result.stdout.str()
+    assert re.search(rf"^the gateway changed nothing in \d+ exchanges; without it: {direct}$", out, re.MULTILINE), out
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])

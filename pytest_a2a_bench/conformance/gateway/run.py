@@ -126,10 +126,8 @@ class Pair:
 
     def summary(self, results: Iterable[CheckResult]) -> str:
         """Describe in a line what the gateway changed."""
-        mine = [r for r in results if r.requirement.group == GATEWAY and r.outcome in FOUND]
-        broken = ", ".join(dict.fromkeys(r.requirement.id for r in mine))
-        changed = f"breaks {broken}" if broken else "changed nothing"
-        return f"the gateway {changed} in {sum(self.counted)} exchanges; without it: {redact_url(self.direct.endpoint)}"
+        mine = (r.requirement.id for r in results if r.requirement.group == GATEWAY and r.outcome in FOUND)
+        return changes_line(mine, sum(self.counted), self.direct.endpoint)
 
     async def attribute(
         self,
@@ -172,6 +170,18 @@ class Pair:
         return [
             replace(r, outcome="skipped", reason=OWN) if r.outcome in FOUND and r.name in own else r for r in results
         ]
+
+
+def changes_line(broken: Iterable[str], exchanges: int, direct: str) -> str:
+    """Describe in a line what a gateway changed.
+
+    :param broken: ids of the requirements that it breaks.
+    :param exchanges: how many were compared.
+    :param direct: the address of the agent itself.
+    """
+    names = ", ".join(dict.fromkeys(broken))
+    changed = f"breaks {names}" if names else "changed nothing"
+    return f"the gateway {changed} in {exchanges} exchanges; without it: {redact_url(direct)}"
 
 
 def _place(one: CheckResult | Planned) -> tuple[str, str]:
