@@ -47,39 +47,22 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "A2ABenchError": "errors",
-    "About": "config.setting",
-    "AgentConnection": "a2a.client",
-    "AgentOutcomeError": "errors",
-    "AgentSaid": "model",
-    "AgentSession": "a2a.session",
-    "BenchTask": "model",
-    "Briefing": "model",
-    "ClientConfig": "a2a.config",
-    "ConfigurationError": "errors",
-    "Conversation": "benchmarks.conversation",
-    "DecodedReply": "dialects",
-    "DecodedRequest": "dialects",
-    "Dialect": "dialects",
-    "Gold": "benchmarks.registry",
-    "InfrastructureError": "errors",
-    "MissingExtraError": "errors",
-    "Outcome": "benchmarks.base",
-    "Part": "model",
-    "Player": "benchmarks.registry",
-    "ProtocolMetrics": "model",
-    "Reward": "model",
-    "Settings": "config.settings",
-    "Suite": "benchmarks.registry",
-    "ToolCall": "model",
-    "ToolReturned": "model",
-    "ToolSpec": "model",
-    "TrialContext": "benchmarks.base",
-    "TrialKey": "model",
-    "TrialResult": "model",
-    "Turn": "model",
-    "Usage": "model",
-    "UserSaid": "model",
+    name: module
+    for module, names in {
+        "errors": "A2ABenchError AgentOutcomeError ConfigurationError InfrastructureError MissingExtraError",
+        "config.setting": "About",
+        "a2a.client": "AgentConnection",
+        "model": "AgentSaid BenchTask Briefing Part ProtocolMetrics Reward ToolCall ToolReturned ToolSpec TrialKey "
+        "TrialResult Turn Usage UserSaid",
+        "a2a.session": "AgentSession",
+        "a2a.config": "ClientConfig",
+        "benchmarks.conversation": "Conversation",
+        "dialects": "DecodedReply DecodedRequest Dialect",
+        "benchmarks.registry": "Gold Player Suite",
+        "benchmarks.base": "Outcome TrialContext",
+        "config.settings": "Settings",
+    }.items()
+    for name in names.split()
 }
 
 __all__ = [

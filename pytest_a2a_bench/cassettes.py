@@ -30,7 +30,7 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import TrialKey
-from pytest_a2a_bench.model.keys import Count, KeyText, Seconds, to_plain
+from pytest_a2a_bench.model.messages import Count, KeyText, Seconds, to_plain
 from pytest_a2a_bench.redact import KNOWN, dump_json, hide_secrets
 from pytest_a2a_bench.results.store import StoredForm, adapter_of, explain, save
 

@@ -35,35 +35,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = [
-    "A2ABenchError",
-    "AgentOutcomeError",
-    "AuthenticationError",
-    "CardError",
-    "CassetteError",
-    "ConfigurationError",
-    "ConformanceWarning",
-    "DeliveryUncertain",
-    "EndpointUnreachableError",
-    "EvaluatorError",
-    "HarnessError",
-    "InfrastructureError",
-    "JudgeMissingError",
-    "LLMError",
-    "MissingExtraError",
-    "OwnFunctionError",
-    "PartyError",
-    "PrerequisiteMissingError",
-    "ProtocolError",
-    "ReplyLimitError",
-    "RunTimeoutError",
-    "StreamStalledError",
-    "TransportError",
-    "TrialCancelledError",
-    "TrialTimeoutError",
-    "TurnTimeoutError",
-]
-
 
 class A2ABenchError(Exception):
     """Base of all exceptions of this package.

@@ -24,8 +24,7 @@ from typing import Any
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.errors import A2ABenchError, LLMError, MissingExtraError, OwnFunctionError
 from pytest_a2a_bench.model import Usage
-from pytest_a2a_bench.text import did_you_mean
-from pytest_a2a_bench.waiting import waiting_for
+from pytest_a2a_bench.text import did_you_mean, waiting_for
 
 GREETING = "Answer with the word ready."
 """What a model is asked before the first trial."""

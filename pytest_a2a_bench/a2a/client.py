@@ -41,7 +41,7 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.redact import hide_in_error, redact_url
-from pytest_a2a_bench.waiting import waiting_for
+from pytest_a2a_bench.text import waiting_for
 
 _CARD_SECONDS = 30.0
 """Most seconds for a card, which is a small file: a server that takes longer is not going to answer."""

@@ -22,8 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.adk import credentials
-from pytest_a2a_bench.adk.options import AdkOptions
+from pytest_a2a_bench.adk.options import AdkOptions, choose_credential, secrets_of
 from pytest_a2a_bench.assessor import result
 from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, Stopped
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
@@ -104,7 +103,7 @@ class Runs:
         self._guard = threading.Lock()
         self._slots = threading.Semaphore(self.terms.at_once)
         self._is_closing = False
-        self._forget = KNOWN.remember(credentials.secrets_of(options.credentials, environ))
+        self._forget = KNOWN.remember(secrets_of(options.credentials, environ))
         atexit.register(self.close)
 
     def start(
@@ -119,7 +118,7 @@ class Runs:
         problems: list[str] = []
         name = ""
         try:
-            name = credentials.choose(credential, endpoint, self.options.credentials, self.environ) or ""
+            name = choose_credential(credential, endpoint, self.options.credentials, self.environ) or ""
         except ConfigurationError as error:
             problems.append(str(error))
         asked = {**_config(domain, list(task_ids or ()), config), "agent_token": name or None}

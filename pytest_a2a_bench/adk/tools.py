@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.adk import credentials
+from pytest_a2a_bench.adk.options import choose_credential
 from pytest_a2a_bench.adk.runs import Look, Runs
 from pytest_a2a_bench.assessor.request import url_problem
 from pytest_a2a_bench.assessor.terms import BUILTIN, known_domains
@@ -131,7 +131,7 @@ class Tools:
         if problem := url_problem(endpoint):
             raise ConfigurationError(problem)
         runs = self.runs
-        chosen = credentials.choose(name, endpoint, runs.options.credentials, runs.environ)
+        chosen = choose_credential(name, endpoint, runs.options.credentials, runs.environ)
         settings = Settings(endpoint=endpoint, auth_env=chosen, timeout=min(runs.terms.settings.timeout, 30.0))
         # Tokens of pytest's settings are not sent.
         environ = {key: value for key, value in runs.environ.items() if key == chosen}

@@ -16,13 +16,13 @@ from pytest_a2a_bench.agents.brain import (
     Brain,
     BrainReply,
     Conversation,
+    LanguageModel,
     RefusalError,
     bench_task_key,
     find_player,
     is_noisy,
     number_calls,
 )
-from pytest_a2a_bench.agents.llm import LanguageModel
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.noise import Written, scalars

@@ -19,7 +19,7 @@ from a2a.types import (
 )
 
 from pytest_a2a_bench import __version__
-from pytest_a2a_bench.agents.llm import MODEL_ENV
+from pytest_a2a_bench.agents.brain import MODEL_ENV
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import TAGGED_AGENTS, TAGGED_SKILL

@@ -26,7 +26,7 @@ from starlette.types import Message as AsgiMessage
 
 from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
 from pytest_a2a_bench.a2a.network import is_loopback
-from pytest_a2a_bench.model.keys import json_object
+from pytest_a2a_bench.model.messages import json_object
 
 MAX_BODY = 1024 * 1024
 """Most bytes of a request's body."""

@@ -19,7 +19,7 @@ from pytest_a2a_bench import extensions
 from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-from pytest_a2a_bench.waiting import waiting_for
+from pytest_a2a_bench.text import waiting_for
 
 START_TIMEOUT = 300.0
 """Seconds that an agent may take to start: imports on a busy two-core runner can take ten."""

@@ -34,8 +34,8 @@ from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
 from pytest_a2a_bench.agents.card import write_card
 from pytest_a2a_bench.agents.gateway import AGENTS_ROLE, BODY, StrictContextBuilder, StrictRequestHandler, wrong_fields
 from pytest_a2a_bench.assessor.result import whole_numbers
-from pytest_a2a_bench.assessor.webhooks import VERSION, KnownUser
-from pytest_a2a_bench.model.keys import json_object
+from pytest_a2a_bench.assessor.store import VERSION, KnownUser
+from pytest_a2a_bench.model.messages import json_object
 
 VERSIONS = ("1.0", "0.3")
 

@@ -1,28 +1,41 @@
-"""Settings of commands: the environment and the table ``[tool.a2a-bench]``, as in pytest, and ``--set``; and the
-results directories that commands are given: a name, an fsspec URL, or what a benchmark's own tools have written.
+"""Parts that commands share: their settings, the environment and the table ``[tool.a2a-bench]``, as in pytest, and
+``--set``; results directories, by a name, an fsspec URL, or as a benchmark's own tools have written them; built-in
+agents, ``builtin:NAME`` in the place of a URL; and the report of ``a2a-bench check``.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import gc
+import math
 import os
 import shutil
+import signal
+import sys
 import tempfile
+import threading
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
+from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import CORE, Loaded, Table, read_table
-from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
+from pytest_a2a_bench.config.values import read_endpoint
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, Terminated
 from pytest_a2a_bench.redact import KNOWN, in_environment
 from pytest_a2a_bench.results import manifest, remote
 from pytest_a2a_bench.results.store import Store
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.report import Report
 
 INCOMPLETE = 2
 """Exit code of commands that leave out a trial whose file cannot be read."""
@@ -182,3 +195,101 @@ def configured_results(namespace: Namespace) -> Path:
     :raises ConfigurationError: if it is at a URL that cannot be read.
     """
     return remote.located(load_settings(namespace).settings.results)
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does: what was started is ended, and what was made on the agent cleared away."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        # What is garbage now is the system's: the interpreter would look through all of it at its end.
+        gc.freeze()
+        raise Terminated
+
+    # Python lets only the main thread set handlers, and tests run this in others.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def served(endpoint: str) -> Iterator[str]:
+    """Yield an agent's URL; a built-in one runs until this is left.
+
+    :raises ConfigurationError: if there is no such built-in agent, or it does not start.
+    """
+    if not endpoint.startswith(BUILTIN_PREFIX):
+        with terminable():
+            yield endpoint
+        return
+    try:
+        read_endpoint(endpoint)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error
+    with terminable(), start_builtin(endpoint) as agent:
+        yield agent.url
+
+
+_BOUNDS: Mapping[str, tuple[Callable[[float], bool], str]] = {
+    "timeout": (lambda n: 0 < n < math.inf, "give a number of seconds above 0"),
+    "concurrency": (lambda n: n >= 1, "give a whole number of 1 or more"),
+    "count": (lambda n: n >= 0, "give a whole number, 0 for no end"),
+    "status": (lambda n: 200 <= n <= 599, "give a status of HTTP from 200 to 599"),
+    "delay": (lambda n: 0 <= n < math.inf, "give a number of seconds"),
+}
+
+
+def check_numbers(namespace: Namespace, *names: str) -> None:
+    """Check the numbers of some options.
+
+    :raises ConfigurationError: naming each that is out of bounds.
+    """
+    wrong = []
+    for name in names:
+        value = getattr(namespace, name)
+        is_good, advice = _BOUNDS[name]
+        if not is_good(value):
+            wrong.append(f"--{name} is {value}; {advice}")
+    if wrong:
+        raise ConfigurationError(*wrong)
+
+
+def check_output(path: Path, option: str = "-o") -> None:
+    """Check before a run that its report can be written.
+
+    :raises ConfigurationError: if it cannot.
+    """
+    # The nearest directory that exists, since the missing ones below it are made.
+    above = next((folder for folder in path.absolute().parents if folder.exists()), path)
+    if path.is_dir() or not above.is_dir() or not os.access(path if path.exists() else above, os.W_OK):
+        raise ConfigurationError(f"{option} {path}: cannot be written; name a file in a directory that is yours")
+
+
+def write_report(path: Path, text: str, option: str = "-o") -> None:
+    """Write a report without secrets, with the directories that it needs.
+
+    :param option: that named the file.
+    :raises ConfigurationError: if it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(KNOWN.hide(text), encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{option} {path}: cannot be written: {error.strerror or error}") from error
+
+
+def deliver(namespace: Namespace, report: Report) -> None:
+    """Print a report, or write it to the file of ``-o``."""
+    from pytest_a2a_bench.config.doors import of_command  # other commands need none of these
+    from pytest_a2a_bench.reports.findings import render
+
+    text = of_command(namespace.options).words(render(report, namespace.format))
+    if namespace.output:
+        write_report(Path(namespace.output), text)
+    else:
+        sys.stdout.write(text)

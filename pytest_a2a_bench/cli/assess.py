@@ -287,7 +287,7 @@ _ONCE_ONLY = ("request", "assessor", "assessor_auth_env", "controller_auth_env",
 
 
 def _run_once(namespace: Namespace) -> int:
-    from pytest_a2a_bench.cli._served import terminable
+    from pytest_a2a_bench.cli._settings import terminable
     from pytest_a2a_bench.platforms.leaderboard import make_file
     from pytest_a2a_bench.platforms.once import assess
 
@@ -331,8 +331,7 @@ def _wanted(namespace: Namespace) -> Wanted:
     :raises ConfigurationError: naming everything that is wrong.
     """
     from pytest_a2a_bench.platforms.once import Wanted
-    from pytest_a2a_bench.platforms.parties import ASSESSOR, Party, read_scenario
-    from pytest_a2a_bench.platforms.process import own_command
+    from pytest_a2a_bench.platforms.process import ASSESSOR, Party, own_command, read_scenario
 
     scenario = read_scenario(namespace.scenario) if namespace.scenario else None
     given: dict[str, Any] = {}

@@ -37,7 +37,6 @@ from pytest_a2a_bench.results.baseline import BY_TASK, load
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.early import Finished, early_verdict
 from pytest_a2a_bench.results.gates.judge import judge_run
-from pytest_a2a_bench.results.gates.quarantine import quarantine_of
 from pytest_a2a_bench.results.gates.terms import (
     BLAMELESS,
     DECIDED_ERROR,
@@ -46,6 +45,7 @@ from pytest_a2a_bench.results.gates.terms import (
     Verdict,
     find_missed,
     groups_of_result,
+    quarantine_of,
     thresholds_of,
 )
 from pytest_a2a_bench.results.inference import LEVEL

@@ -19,8 +19,8 @@ from typing import TypeVar
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.cli import _settings, _starter
-from pytest_a2a_bench.cli._meeting import NO_CALL, TURNS, meet
-from pytest_a2a_bench.cli._served import served
+from pytest_a2a_bench.cli._settings import served
+from pytest_a2a_bench.cli.doctor import NO_CALL, TURNS, meet
 from pytest_a2a_bench.config.doors import of_command
 from pytest_a2a_bench.config.rates import read_rate
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, needs_tags

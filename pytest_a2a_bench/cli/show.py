@@ -42,10 +42,9 @@ from pytest_a2a_bench.results.gates.noise import events_of
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
-from pytest_a2a_bench.text import nearest, one_line
+from pytest_a2a_bench.text import counted, nearest, one_line
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.trial import Client
-from pytest_a2a_bench.waiting import counted
 
 _LISTED = 20
 _NEAREST = 5

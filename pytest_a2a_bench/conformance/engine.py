@@ -41,7 +41,7 @@ from pytest_a2a_bench.conformance.variants import Declared, Variant, allowed
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck, WireReply
 from pytest_a2a_bench.errors import ConfigurationError, HarnessError, Terminated
-from pytest_a2a_bench.waiting import counted, waiting_for
+from pytest_a2a_bench.text import counted, waiting_for
 
 CONCURRENCY = 16
 CHECK_SECONDS = 60.0

@@ -21,7 +21,7 @@ from pytest_a2a_bench.conformance.protocol.operations import STREAMING
 from pytest_a2a_bench.conformance.session.health import CARD_RULES
 from pytest_a2a_bench.conformance.session.steadiness import Cause
 from pytest_a2a_bench.conformance.wire.reply import error_in, has_failed
-from pytest_a2a_bench.model.keys import json_object
+from pytest_a2a_bench.model.messages import json_object
 
 Key = tuple[Any, ...]
 Alone = Callable[[CheckResult], bool]

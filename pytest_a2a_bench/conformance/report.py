@@ -25,7 +25,7 @@ from pytest_a2a_bench.conformance.finding import (
 )
 from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model.keys import Count, Seconds
+from pytest_a2a_bench.model.messages import Count, Seconds
 from pytest_a2a_bench.results.store import StoredForm
 from pytest_a2a_bench.text import one_line
 

@@ -29,7 +29,7 @@ from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 from pytest_a2a_bench.errors import A2ABenchError, CardError
 from pytest_a2a_bench.listener import BindAddress
 from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.waiting import waiting_for
+from pytest_a2a_bench.text import waiting_for
 
 # Collection needs items before any agent runs, so these stand for all that could be.
 OFFLINE_CARD: Mapping[str, Any] = {

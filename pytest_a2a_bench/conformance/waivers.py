@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from pytest_a2a_bench.conformance.catalogue import ADDED, load_gateway_requirements, load_requirements
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
-from pytest_a2a_bench.results.gates.quarantine import FORBID_OTHERS, EntriesFile, Words, is_over
+from pytest_a2a_bench.results.gates.terms import FORBID_OTHERS, EntriesFile, Words, is_over
 from pytest_a2a_bench.text import did_you_mean, one_line
 
 _CARD = "card"

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from pytest_a2a_bench import extensions
-from pytest_a2a_bench.dialects import agentbeats, data, tool_call
+from pytest_a2a_bench.dialects import agentbeats, tool_call
 from pytest_a2a_bench.dialects.agentbeats import AgentBeatsDialect, SierraDialect
 from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest, Dialect
-from pytest_a2a_bench.dialects.data import DataDialect
 from pytest_a2a_bench.dialects.reading import Rules, read_reply
-from pytest_a2a_bench.dialects.tool_call import NATIVE_REMINDER, ToolCallDialect, ToolListDialect
+from pytest_a2a_bench.dialects.tool_call import NATIVE_REMINDER, DataDialect, ToolCallDialect, ToolListDialect
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
@@ -172,7 +171,7 @@ def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
     :param default: the result where it is unknown: a later message in the foreign formats is bare text, so
         an agent passes what the conversation began with.
     """
-    if any(part.kind == "data" and data.is_addressed(part.data) for part in parts):
+    if any(part.kind == "data" and tool_call.is_data_request(part.data) for part in parts):
         return "data"
     for name, reference in OF_BENCHMARKS.items():
         if name not in HIDDEN and _import(reference).recognises(parts):

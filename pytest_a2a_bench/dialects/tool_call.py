@@ -9,6 +9,9 @@ Agents that read only a message's first part see everything.
 
 Where an agent calls its tools by itself, ``<mcp_server>`` stands in place of the tools, with the configuration that
 clients of MCP take; the same is in a data part, for agents whose code reads it.
+
+The ``data`` dialect has one data part each way, nothing to parse: the request is ``{"policy", "tools", "messages":
+[...]}`` with OpenAI-like messages; the reply ``{"tool_calls": [...]}`` or ``{"message": "..."}``, or a plain text part.
 """
 
 from __future__ import annotations
@@ -20,12 +23,14 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest
-from pytest_a2a_bench.dialects.reading import Rules, read_reply
+from pytest_a2a_bench.dialects.reading import Rules, read_reply, restore_call
 from pytest_a2a_bench.dialects.serialization import (
     OWN_KEY,
     call_to_json,
     own_metadata,
     read_said,
+    said_from_json,
+    said_to_json,
     show_said,
     tool_to_json,
     tools_from_json,
@@ -75,14 +80,14 @@ _REMINDER = (
     "saw none of it. Please answer again.\n" + _HOW
 )
 
-_TEXT_SHAPES, _DATA_SHAPES = frozenset({"wrapped", "listed"}), frozenset({"wrapped"})
+_TEXT_SHAPES, _WRAPPED = frozenset({"wrapped", "listed"}), frozenset({"wrapped"})
 
 
 class ToolCallDialect:
     """See the module's docstring."""
 
     name = "tool_call"
-    _rules = Rules("tool_call", text_shapes=_TEXT_SHAPES, data_shapes=_DATA_SHAPES)
+    _rules = Rules("tool_call", text_shapes=_TEXT_SHAPES, data_shapes=_WRAPPED)
     _lists = False
 
     def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
@@ -146,7 +151,7 @@ class ToolListDialect(ToolCallDialect):
     """``tool_call`` as the design document writes it; see the module's docstring."""
 
     name = "tool_list"
-    _rules = Rules("tool_list", text_shapes=_TEXT_SHAPES, data_shapes=_DATA_SHAPES)
+    _rules = Rules("tool_list", text_shapes=_TEXT_SHAPES, data_shapes=_WRAPPED)
     _lists = True
 
 
@@ -278,3 +283,105 @@ def _read_section(section: str, results: list[Any], calls: list[Any]) -> Event |
             return AgentSaid(_unescape_tail(said))
         return AgentSaid(read.text, tuple(replace(c, id=str(calls.pop(0)) if calls else "") for c in read.calls))
     return UserSaid(_unescape(section)) if not section.startswith((_CLOSE, _SERVER_END)) else None
+
+
+_DATA_HOW = (
+    'Answer with one data part: {"tool_calls": [{"id": "ID", "name": "TOOL", "arguments": {}}]} to call tools, or '
+    '{"message": "TEXT"} to speak to the user; never both.'
+)
+_DATA_HOW_SPEAKING = (
+    'Answer with one data part: {"tool_calls": [{"id": "ID", "name": "TOOL", "arguments": {}}]} to call tools. To '
+    "speak to the user, call the tool {tool}: a message reaches nobody."
+)
+_DATA_REMINDER = (
+    "Your last answer looked like a tool call, or was empty, and could not be read; nothing was executed and the user "
+    "saw none of it. Please answer again. " + _DATA_HOW
+)
+
+_DATA_SHAPES = frozenset({"listed", "wrapped", "message"})
+_DATA_RULES = Rules("data", text_shapes=_DATA_SHAPES, data_shapes=_DATA_SHAPES, message_object=True)
+
+
+class DataDialect:
+    """See the module's docstring."""
+
+    name = "data"
+
+    def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
+        """Write one data part."""
+        body: dict[str, Any] = {}
+        if briefing is not None:
+            tools = [tool_to_json(t) for t in briefing.tools]
+            how = _DATA_HOW_SPEAKING.replace("{tool}", briefing.speaking_tool) if briefing.speaking_tool else _DATA_HOW
+            body = {"policy": briefing.policy, "tools": tools, "instructions": how}
+            if briefing.greeting:
+                events = [AgentSaid(briefing.greeting), *events]
+        return (Part.of_data({**body, "messages": [_to_message(e) for e in events]}),)
+
+    def decode_reply(
+        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
+    ) -> DecodedReply:
+        """Read calls or a message."""
+        return read_reply(parts, tools, _DATA_RULES, bounds)
+
+    def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
+        """Read back what :meth:`encode_request` wrote; a text part is the user's words."""
+        briefing: Briefing | None = None
+        events: list[Event] = []
+        for part in parts:
+            if part.kind == "text":
+                events.append(UserSaid(part.text))
+            elif part.kind == "data" and isinstance(part.data, Mapping):
+                policy, messages = part.data.get("policy"), part.data.get("messages")
+                if isinstance(policy, str):
+                    briefing = Briefing(policy, tools_from_json(part.data.get("tools")))
+                read = [_from_message(m) for m in messages] if isinstance(messages, list) else []
+                events += [e for e in read if e is not None]
+        tools = briefing.tools if briefing is not None else ()
+        restored = (
+            replace(e, calls=tuple(restore_call(c, tools) for c in e.calls)) if isinstance(e, AgentSaid) else e
+            for e in events
+        )
+        return DecodedRequest(briefing, tuple(restored))
+
+    def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:
+        """Write one data part."""
+        return (Part.of_data(said_to_json(reply)),)
+
+    def reminder(self) -> tuple[Part, ...]:
+        """Return the format of a reply."""
+        return (Part.of_data({"instructions": _DATA_REMINDER, "messages": []}),)
+
+
+def is_data_request(data: Any) -> bool:
+    """Return whether a data part is a request in this dialect."""
+    return isinstance(data, Mapping) and isinstance(data.get("messages"), list)
+
+
+def _to_message(event: Event) -> dict[str, Any]:
+    match event:
+        case UserSaid():
+            return {"role": "user", "content": event.text}
+        case ToolReturned():
+            written = {"tool_call_id": event.call_id, "name": event.name, "content": event.content}
+            return {"role": "tool", **written, "error": event.error}
+        case AgentSaid():
+            calls = [call_to_json(c) for c in event.calls]
+            return {"role": "assistant", "content": event.text, **({"tool_calls": calls} if calls else {})}
+
+
+def _from_message(message: Any) -> Event | None:
+    if not isinstance(message, Mapping):
+        return None
+    content = message.get("content")
+    text = content if isinstance(content, str) else None
+    match message.get("role"):
+        case "user":
+            return UserSaid(text or "")
+        case "tool":
+            call_id, name = (str(message.get(key) or "") for key in ("tool_call_id", "name"))
+            return ToolReturned(call_id, name, text or "", message.get("error") is True)
+        case "assistant":
+            said: dict[str, Any] = {} if text is None else {"message": text}
+            return said_from_json({**said, "tool_calls": message.get("tool_calls") or []})
+    return None

@@ -7,9 +7,9 @@ by ``results.store``.
 
 from __future__ import annotations
 
-from pytest_a2a_bench.model.keys import BenchTask, TrialKey, slugify
 from pytest_a2a_bench.model.messages import (
     AgentSaid,
+    BenchTask,
     Briefing,
     Cost,
     DialectFinding,
@@ -19,9 +19,11 @@ from pytest_a2a_bench.model.messages import (
     ToolCall,
     ToolReturned,
     ToolSpec,
+    TrialKey,
     Usage,
     UserSaid,
     dollars,
+    slugify,
     sum_usage,
 )
 from pytest_a2a_bench.model.results import (

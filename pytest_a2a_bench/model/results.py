@@ -8,8 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_a2a_bench.model.keys import Count, Finite, Seconds, TrialKey, to_plain
-from pytest_a2a_bench.model.messages import Cost, DialectFinding, ToolCall, Usage, add_known, sum_usage
+from pytest_a2a_bench.model.messages import (
+    Cost,
+    Count,
+    DialectFinding,
+    Finite,
+    Seconds,
+    ToolCall,
+    TrialKey,
+    Usage,
+    add_known,
+    sum_usage,
+    to_plain,
+)
 
 SCHEMA_VERSION = 1
 """Version of the trial result file; raised when a reader of the old form would misread the new one."""

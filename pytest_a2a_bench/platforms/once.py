@@ -38,11 +38,9 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.model.messages import LARGEST, Bounds
-from pytest_a2a_bench.platforms.parties import Party
-from pytest_a2a_bench.platforms.process import HOST, Command, Process, free_port
+from pytest_a2a_bench.platforms.process import HOST, Command, Party, Process, free_port
 from pytest_a2a_bench.redact import Secret, redact_url
-from pytest_a2a_bench.text import one_line, sanitise
-from pytest_a2a_bench.waiting import waiting_for
+from pytest_a2a_bench.text import one_line, sanitise, waiting_for
 
 START_SECONDS = 120.0
 """For a process that is started to answer."""

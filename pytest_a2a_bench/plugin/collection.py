@@ -21,8 +21,7 @@ from pytest_a2a_bench.plugin.state import TRIAL, BenchRun
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.gates.early import draw_order
 from pytest_a2a_bench.results.gates.files import set_aside
-from pytest_a2a_bench.results.gates.quarantine import quarantine_of
-from pytest_a2a_bench.results.gates.terms import NOTHING_MISSED, groups_of, thresholds_of
+from pytest_a2a_bench.results.gates.terms import NOTHING_MISSED, groups_of, quarantine_of, thresholds_of
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.stats import task_name
 from pytest_a2a_bench.results.store import StoreError

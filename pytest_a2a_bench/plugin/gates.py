@@ -21,7 +21,6 @@ from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.early import EarlyVerdict, Finished, early_verdict
 from pytest_a2a_bench.results.gates.files import baselines_of
 from pytest_a2a_bench.results.gates.judge import judge_run
-from pytest_a2a_bench.results.gates.quarantine import describe_quarantine, quarantine_of
 from pytest_a2a_bench.results.gates.terms import (
     DECIDED_ERROR,
     EVERY_TRIAL,
@@ -29,8 +28,10 @@ from pytest_a2a_bench.results.gates.terms import (
     NOTHING_MISSED,
     Decision,
     Trials,
+    describe_quarantine,
     find_missed,
     is_counted,
+    quarantine_of,
     thresholds_of,
 )
 from pytest_a2a_bench.results.inference import LEVEL

@@ -39,7 +39,7 @@ from pytest_a2a_bench.plugin.state import (
     WorkerPart,
 )
 from pytest_a2a_bench.redact import KNOWN, in_environment
-from pytest_a2a_bench.waiting import announce_with
+from pytest_a2a_bench.text import announce_with
 
 _HANDLER = pytest.StashKey[Any]()
 

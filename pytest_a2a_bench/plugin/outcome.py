@@ -19,9 +19,8 @@ from pytest_a2a_bench.plugin.state import BenchRun
 from pytest_a2a_bench.reports import trial_text
 from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
-from pytest_a2a_bench.results.gates.quarantine import quarantine_of
 from pytest_a2a_bench.results.gates.terms import PREFIX as EXCUSED
-from pytest_a2a_bench.results.gates.terms import is_counted, is_unsolved
+from pytest_a2a_bench.results.gates.terms import is_counted, is_unsolved, quarantine_of
 from pytest_a2a_bench.results.store import StoreError
 from pytest_a2a_bench.text import one_line, sanitise
 from pytest_a2a_bench.trials.stopping import Opened

@@ -23,8 +23,7 @@ from pytest_a2a_bench.reports.live import Server, Watched
 from pytest_a2a_bench.reports.markdown import RunSummary, Trouble
 from pytest_a2a_bench.results import history, inference, live, planning
 from pytest_a2a_bench.results.baseline import Baseline
-from pytest_a2a_bench.results.gates.quarantine import quarantine_of
-from pytest_a2a_bench.results.gates.terms import groups_of, thresholds_of
+from pytest_a2a_bench.results.gates.terms import groups_of, quarantine_of, thresholds_of
 from pytest_a2a_bench.results.stats import count, task_name
 from pytest_a2a_bench.text import sanitise
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.plugin.schedule import Schedule
     from pytest_a2a_bench.results.baseline import Baseline
     from pytest_a2a_bench.results.gates.files import Missed
-    from pytest_a2a_bench.results.gates.quarantine import Quarantined
+    from pytest_a2a_bench.results.gates.terms import Quarantined
     from pytest_a2a_bench.results.lock import Lock
     from pytest_a2a_bench.tracing import Tracing
 

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.diagnosis import CAUSES, Cause, Diagnosis, diagnose
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.model.keys import numbered
+from pytest_a2a_bench.model.messages import numbered
 from pytest_a2a_bench.results.gates.files import Example, Reason
 from pytest_a2a_bench.results.gates.noise import noise_option
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.text import one_line
-from pytest_a2a_bench.waiting import counted
+from pytest_a2a_bench.text import counted, one_line
 
 SHOWN = 6
 """Lines of a summary of causes."""

@@ -11,7 +11,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.models import is_split
 from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.model import Cost, Party, TrialResult, Usage, dollars, percentile, sum_usage
-from pytest_a2a_bench.model.keys import numbered
+from pytest_a2a_bench.model.messages import numbered
 from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupComparison, TaskComparison
 from pytest_a2a_bench.results.gates.terms import GateResult, Verdict
 from pytest_a2a_bench.results.stats import DomainSummary, count, describe_blameless, summarise, summarise_categories

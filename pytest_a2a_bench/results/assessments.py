@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pytest_a2a_bench.model.keys import Finite, Seconds
+from pytest_a2a_bench.model.messages import Finite, Seconds
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.results.store import StoredForm, StoreError, save
 

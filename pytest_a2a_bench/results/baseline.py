@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult, dollars
-from pytest_a2a_bench.model.keys import Finite, Limits
+from pytest_a2a_bench.model.messages import Finite, Limits
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.stats import count, domain_name, task_name
 from pytest_a2a_bench.results.store import Store, StoredForm, StoreError

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model.keys import Count, Finite
+from pytest_a2a_bench.model.messages import Count, Finite
 from pytest_a2a_bench.results.baseline import Baseline, Measured, differences
 from pytest_a2a_bench.results.store import StoredForm
 from pytest_a2a_bench.text import one_line

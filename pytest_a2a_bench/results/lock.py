@@ -17,7 +17,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from pytest_a2a_bench.model.keys import json_object
+from pytest_a2a_bench.model.messages import json_object
 from pytest_a2a_bench.results.store import Place, StoreError, is_alive, place_of, start_of
 
 NAME = "run.lock"

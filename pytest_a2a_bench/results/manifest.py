@@ -21,10 +21,10 @@ from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, GROUPS, Settings
 from pytest_a2a_bench.config.values import Shard
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.model.keys import KeyText, digest
+from pytest_a2a_bench.model.messages import KeyText, digest
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.results.store import Store, StoredForm, StoreError, explain, save
-from pytest_a2a_bench.waiting import counted
+from pytest_a2a_bench.text import counted
 
 SCHEMA_VERSION = 1
 NAME = "run.json"

@@ -19,8 +19,7 @@ from pytest_a2a_bench.results.baseline import measured_by
 from pytest_a2a_bench.results.manifest import WITHOUT_EFFECT, Manifest, SelectedResults, where
 from pytest_a2a_bench.results.stats import count, domain_name
 from pytest_a2a_bench.results.store import Store, StoreError, shown
-from pytest_a2a_bench.text import listed
-from pytest_a2a_bench.waiting import counted
+from pytest_a2a_bench.text import counted, listed
 
 _SHOWN = 10
 

@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import SCHEMA_VERSION, TrialKey, TrialResult
 from pytest_a2a_bench.redact import KNOWN, dump_json
-from pytest_a2a_bench.text import one_line
-from pytest_a2a_bench.waiting import counted
+from pytest_a2a_bench.text import counted, one_line
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError

@@ -32,7 +32,7 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import Briefing, Event, TrialKey, TrialResult
-from pytest_a2a_bench.model.keys import digest
+from pytest_a2a_bench.model.messages import digest
 from pytest_a2a_bench.results.manifest import question
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.trials.stopping import Limits

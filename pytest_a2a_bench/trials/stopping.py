@@ -48,7 +48,7 @@ from pytest_a2a_bench.errors import (
     TrialTimeoutError,
 )
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.model.keys import KeyText
+from pytest_a2a_bench.model.messages import KeyText
 from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.results.store import Content, StoredForm, StoreError, fetched, save
 from pytest_a2a_bench.text import one_line

@@ -23,8 +23,7 @@ from mini_org.org import build
 from raw_agent import Request, raw_agent, rpc
 from salesforce_server import serve
 
-from pytest_a2a_bench.adk.credentials import choose, origin_of, read_credentials
-from pytest_a2a_bench.adk.options import VARIABLES, AdkOptions
+from pytest_a2a_bench.adk.options import VARIABLES, AdkOptions, choose_credential, origin_of, read_credentials
 from pytest_a2a_bench.adk.runs import CALLER, Runs
 from pytest_a2a_bench.adk.tools import Tools
 from pytest_a2a_bench.assessor.monitoring import Monitor
@@ -351,13 +350,13 @@ def test_a_credential_is_of_one_origin() -> None:
         ("SHOP", "https://shop.example.com:443"),
         ("LOCAL", "http://127.0.0.1:9019"),
     ]
-    assert choose("SHOP", "https://shop.example.com/agent", KNOWN, ENVIRON) == "SHOP"
+    assert choose_credential("SHOP", "https://shop.example.com/agent", KNOWN, ENVIRON) == "SHOP"
 
 
 def test_the_only_one_of_an_origin_need_not_be_named() -> None:
-    assert choose("", "https://shop.example.com/agent", KNOWN, ENVIRON) == "SHOP"
-    assert choose("", "https://other.example.com/", KNOWN, ENVIRON) is None
-    assert choose("", "http://127.0.0.1:9019/", KNOWN, ENVIRON) is None
+    assert choose_credential("", "https://shop.example.com/agent", KNOWN, ENVIRON) == "SHOP"
+    assert choose_credential("", "https://other.example.com/", KNOWN, ENVIRON) is None
+    assert choose_credential("", "http://127.0.0.1:9019/", KNOWN, ENVIRON) is None
 
 
 @pytest.mark.parametrize(
@@ -372,7 +371,7 @@ def test_the_only_one_of_an_origin_need_not_be_named() -> None:
 )
 def test_refusals(name: str, endpoint: str, expected: str) -> None:
     with pytest.raises(ConfigurationError, match=expected) as caught:
-        choose(name, endpoint, KNOWN, ENVIRON)
+        choose_credential(name, endpoint, KNOWN, ENVIRON)
     assert "sk-live" not in str(caught.value)
 
 

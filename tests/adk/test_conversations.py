@@ -14,8 +14,7 @@ pytest.importorskip("google.adk", reason="the extra adk is not installed")
 from adk_talk import answers, interpretation, returned, run, scripted, talk, text_of
 
 from pytest_a2a_bench.adk.agent import make_evaluator
-from pytest_a2a_bench.adk.credentials import read_credentials
-from pytest_a2a_bench.adk.options import AdkOptions
+from pytest_a2a_bench.adk.options import AdkOptions, read_credentials
 from pytest_a2a_bench.adk.runs import Runs
 from pytest_a2a_bench.adk.tools import Tools
 from pytest_a2a_bench.errors import ConfigurationError

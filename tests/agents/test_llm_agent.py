@@ -9,8 +9,8 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_a2a_bench.agents.brain import read_response, write_messages, write_tool
 from pytest_a2a_bench.agents.brains import make_brain
-from pytest_a2a_bench.agents.llm import read_response, write_messages, write_tool
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid

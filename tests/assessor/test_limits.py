@@ -13,8 +13,8 @@ import pytest
 from assessor_server import LOCAL, Caller, asking, gen3, served
 from builtin_server import served as agent_served
 
-from pytest_a2a_bench.assessor import queue
-from pytest_a2a_bench.assessor.queue import Queue
+from pytest_a2a_bench.assessor import executor
+from pytest_a2a_bench.assessor.executor import Queue
 from pytest_a2a_bench.assessor.request import BadRequest
 from pytest_a2a_bench.assessor.server import ServerOptions
 from pytest_a2a_bench.assessor.terms import Terms
@@ -26,7 +26,7 @@ SAID = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "LOOK", 0.01)
+    monkeypatch.setattr(executor, "LOOK", 0.01)
 
 
 def kept_of(results: Path, name: str, caller: str, **more: object) -> Record:

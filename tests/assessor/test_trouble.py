@@ -18,7 +18,8 @@ from a2a.server.context import ServerCallContext
 from a2a.types import Task, TaskPushNotificationConfig, TaskStatusUpdateEvent
 from assessor_server import LOCAL, Caller, gen3, served
 
-from pytest_a2a_bench.assessor import server, webhooks
+from pytest_a2a_bench.assessor import server
+from pytest_a2a_bench.assessor import store as stores
 from pytest_a2a_bench.assessor.assessment import Assessment
 from pytest_a2a_bench.assessor.executor import AssessmentExecutor
 from pytest_a2a_bench.assessor.monitoring import Monitor
@@ -171,7 +172,7 @@ def test_writes_to_sqlite_come_one_after_the_other(tmp_path: Path, monkeypatch: 
 
 
 def test_no_webhook_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhooks, "SECONDS", 0.5)
+    monkeypatch.setattr(stores, "SECONDS", 0.5)
     reached: list[str] = []
     answering: list[asyncio.Task[None]] = []
 
@@ -204,7 +205,7 @@ def test_no_webhook_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None
                 return configs
 
             store: Any = SimpleNamespace(get_info_for_dispatch=kept)
-            sender = webhooks.WebhookSender(client, store, cast(Any, None))
+            sender = stores.WebhookSender(client, store, cast(Any, None))
             for _ in range(2):
                 await sender.send_notification("t", TaskStatusUpdateEvent(task_id="t"))
             assert not reached, "an answer waited for a webhook"

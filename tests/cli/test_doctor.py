@@ -10,7 +10,7 @@ from builtin_server import served
 from raw_agent import MESSAGE, raw_agent, rpc, scripted
 
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation
-from pytest_a2a_bench.cli import _meeting
+from pytest_a2a_bench.cli import doctor as command
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, Usage
 
@@ -111,7 +111,7 @@ def test_a_listening_address_in_a_card_is_an_error(
 def test_a_task_that_never_ends_is_waited_for_no_longer_than_the_commands_own_limit(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_meeting, "SECONDS", 1.0)
+    monkeypatch.setattr(command, "SECONDS", 1.0)
     task = {"id": "t", "contextId": "c", "status": {"state": "working"}, "kind": "task"}
     with raw_agent(lambda request: rpc(task, request)) as agent:
         code, message = doctor(capsys, agent.url)

@@ -24,7 +24,7 @@ from pytest_a2a_bench.cli import _starter
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.results.gates import quarantine
+from pytest_a2a_bench.results.gates import terms
 
 KEYS = {"endpoint": "http://127.0.0.1:1", "history-file": "a2a-history.jsonl"}
 
@@ -67,7 +67,7 @@ def test_a_project_is_set_up_once(project: Path, capsys: pytest.CaptureFixture[s
     assert "--a2a-trials 4 --a2a-concurrency 8 --a2a-min-pass 0.6" in first["a2a-gate.sh"]
     assert os.access(project / "a2a-gate.sh", os.X_OK)
     subprocess.run(["sh", "-n", "a2a-gate.sh"], check=True)
-    assert quarantine.QUARANTINE.read(project / "a2a-quarantine.toml") == ()
+    assert terms.QUARANTINE_FILE.read(project / "a2a-quarantine.toml") == ()
     assert "4 *" in message
 
     (project / "agent_tests" / "agent_checks.py").write_text("# mine\n", encoding="utf-8")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from made_trials import made_trial
 
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.model.keys import numbered
+from pytest_a2a_bench.model.messages import numbered
 from pytest_a2a_bench.reports import diagnosis, summary
 
 

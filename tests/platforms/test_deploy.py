@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from pytest_a2a_bench.cli.main import make_parser
-from pytest_a2a_bench.platforms.parties import read_scenario
+from pytest_a2a_bench.platforms.process import read_scenario
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

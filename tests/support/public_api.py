@@ -38,7 +38,7 @@ def gather() -> dict[str, Any]:
     return {
         "names": {name: _members(getattr(pytest_a2a_bench, name)) for name in sorted(pytest_a2a_bench.__all__)},
         "documented": _documented(),
-        "errors": {name: _bases(getattr(errors, name)) for name in sorted(errors.__all__)},
+        "errors": {name: _bases(each) for name, each in sorted(vars(errors).items()) if _is_error(each)},
         "settings": {setting.key: _setting(setting) for setting in registry.every_setting().values()},
         "commands": {name: _command(name) for name in cli.COMMANDS},
         "exit codes": {name: _exit_codes(name) for name in ("main", *cli.COMMANDS)},
@@ -52,6 +52,10 @@ def gather() -> dict[str, Any]:
             for name, form in sorted(schemas.FORMS.items())
         },
     }
+
+
+def _is_error(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, (errors.A2ABenchError, Warning))
 
 
 def _members(value: Any) -> Any:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, index, upstream
-from pytest_a2a_bench.benchmarks.tau2.editions import (
+from pytest_a2a_bench.benchmarks.tau2.evaluate import gold_environment
+from pytest_a2a_bench.benchmarks.tau2.index import (
     CORRECTING,
     actions_of,
     data_directory,
@@ -25,7 +26,6 @@ from pytest_a2a_bench.benchmarks.tau2.editions import (
     task_digest,
     text_of,
 )
-from pytest_a2a_bench.benchmarks.tau2.evaluate import gold_environment
 from pytest_a2a_bench.errors import A2ABenchError
 
 Task = Mapping[str, Any]

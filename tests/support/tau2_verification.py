@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval, upstream
-from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.evaluate import differences, short
+from pytest_a2a_bench.benchmarks.tau2.index import find_edition
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.model.keys import to_plain
+from pytest_a2a_bench.model.messages import to_plain
 from pytest_a2a_bench.results.store import Store
 
 SCRIPT = Path(__file__).with_name("tau2_stock.py")

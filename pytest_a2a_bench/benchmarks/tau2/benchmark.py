@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome, Seat, TrialContext
@@ -14,10 +15,17 @@ from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.models import ModelJudge
 from pytest_a2a_bench.benchmarks.noise import Noise
 from pytest_a2a_bench.benchmarks.participants import Relay, Speaker
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, extra_turn, index, llm, retrieval, shortcuts
-from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, make_agent, system_prompt, tool_specs
-from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
-from pytest_a2a_bench.benchmarks.tau2.options import INSTALLED, TRANSFER_TOOL
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval, shortcuts
+from pytest_a2a_bench.benchmarks.tau2.agent import (
+    GREETING,
+    find_nonsense,
+    make_agent,
+    make_agent_user,
+    system_prompt,
+    tool_specs,
+)
+from pytest_a2a_bench.benchmarks.tau2.index import Edition, find_edition
+from pytest_a2a_bench.benchmarks.tau2.suite import INSTALLED, TRANSFER_TOOL
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
     Tau2,
     begin,
@@ -31,7 +39,6 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import (
 from pytest_a2a_bench.benchmarks.tau2.user import facts
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import judgement_needed
 from pytest_a2a_bench.benchmarks.tau2.user.script import make_scripted_user
-from pytest_a2a_bench.benchmarks.tau2.user_agent import find_nonsense, make_agent_user
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
     A2ABenchError,
@@ -43,6 +50,7 @@ from pytest_a2a_bench.errors import (
     PartyError,
     PrerequisiteMissingError,
 )
+from pytest_a2a_bench.language_models import failed
 from pytest_a2a_bench.model import Briefing, ExtraTurn, Reward, ToolCall, TrialResult, Turn, Usage, UserFault
 from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.text import one_line
@@ -125,6 +133,66 @@ class Tau2Benchmark:
 BENCHMARK = Tau2Benchmark()
 
 
+class Watch:
+    """Trouble of a model that is asked for documents, which tau2 hands to the agent as an error of its tool.
+
+    :param chosen: the configuration; None where there are no documents.
+    """
+
+    def __init__(self, chosen: retrieval.Retrieval | None) -> None:
+        self._chosen = chosen
+        self._trouble: LLMError | None = None
+
+    @contextlib.contextmanager
+    def building(self) -> Iterator[None]:
+        """Classify the error of an environment that cannot be built: all documents are embedded for it.
+
+        :raises PrerequisiteMissingError: if something that upstream imports, or runs, is not there.
+        :raises LLMError: if a model does not answer.
+        """
+        try:
+            yield
+        except ImportError as exc:
+            raise PrerequisiteMissingError(f"{self._what()} needs what is not installed: {exc}") from exc
+        except Exception as exc:
+            # As upstream calls the error of a sandbox that cannot be had.
+            if type(exc).__name__ == "SandboxRuntimeError":
+                raise PrerequisiteMissingError(f"{self._what()}: {str(exc).splitlines()[0]}") from exc
+            if self._chosen is None or not self._chosen.asks_models:
+                raise
+            raise failed(f"a model of {self._what()}", exc) from exc
+
+    def listen(self, toolkit: Any) -> None:
+        """Remember what fails when the tools of an environment look for documents."""
+        if self._chosen is None or not self._chosen.asks_models:
+            return
+        for searcher in vars(toolkit).values():
+            if callable(getattr(searcher, "retrieve", None)):
+                searcher.retrieve = self._listening(searcher.retrieve)
+
+    def _listening(self, retrieve: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(retrieve)
+        def listening(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return retrieve(*args, **kwargs)
+            except Exception as exc:
+                self._trouble = failed(f"a model of {self._what()}", exc)
+                raise
+
+        return listening
+
+    def check(self) -> None:
+        """Stop a trial whose agent got an error that is a model's.
+
+        :raises LLMError: if a model did not answer.
+        """
+        if self._trouble is not None:
+            raise self._trouble
+
+    def _what(self) -> str:
+        return f"the retrieval configuration {self._chosen.name!r}" if self._chosen else "tau2"
+
+
 class _Simulation:
     """The parts of one running trial."""
 
@@ -141,7 +209,7 @@ class _Simulation:
         self.task = task
         self.context = context
         self.documents = documents
-        self._watch = retrieval.Watch(documents)
+        self._watch = Watch(documents)
         self.duration = 0.0
         self.judge_spent: list[Usage] = []
         self.handed_over: int | None = None
@@ -326,7 +394,7 @@ class _Simulation:
 
     def _take_extra_turn(self, simulation: Any) -> ExtraTurn:
         spent: list[Usage] = []
-        return extra_turn.take(
+        return evaluate.take_extra_turn(
             self.orchestrator,
             simulation,
             self.conversation,
@@ -345,7 +413,7 @@ class _Simulation:
     def _fault(self, simulation: Any, outcome: Outcome) -> UserFault | None:
         """Return the user's fault in a trial without success, as far as a fact shows one."""
         turns = outcome.transcript
-        if outcome.extra_turn is not None and (proven := extra_turn.fault_of(outcome.extra_turn, turns)):
+        if outcome.extra_turn is not None and (proven := evaluate.fault_of(outcome.extra_turn, turns)):
             return proven
         match outcome.termination_reason:
             case "user_error":
@@ -353,7 +421,7 @@ class _Simulation:
                 return UserFault("invalid_message", one_line(f"tau2 refused {turns[-1].text!r}"), len(turns) - 1)
             case "max_steps":
                 stop = self.tau2.termination_reason.USER_STOP
-                found = extra_turn.never_stopped(
+                found = evaluate.never_stopped(
                     simulation, stop, turns, lambda ended: self._evaluate(ended, self.judge_spent)
                 )
                 if found is not None:

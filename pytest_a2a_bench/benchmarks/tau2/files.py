@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, retrieval
-from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
-from pytest_a2a_bench.benchmarks.tau2.options import DATA, INSTALLED
+from pytest_a2a_bench.benchmarks.tau2.index import Edition, find_edition
+from pytest_a2a_bench.benchmarks.tau2.suite import DATA, INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.upstream import build_environment, load, read_task
 from pytest_a2a_bench.benchmarks.tau2.user import facts
 from pytest_a2a_bench.config.settings import Settings

@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, editions, index, retrieval
-from pytest_a2a_bench.benchmarks.tau2.editions import Correction, defects_of, find_edition
-from pytest_a2a_bench.benchmarks.tau2.options import INSTALLED
+from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, index, retrieval
+from pytest_a2a_bench.benchmarks.tau2.index import Correction, defects_of, find_edition
+from pytest_a2a_bench.benchmarks.tau2.index import find_problems as edition_problems
+from pytest_a2a_bench.benchmarks.tau2.suite import INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import judgement_needed
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError
@@ -34,7 +35,7 @@ def describe_data(settings: Settings) -> str:
 
 def find_problems(domains: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     """Describe what keeps all trials of some domains from running."""
-    yield from editions.find_problems(domains, settings)
+    yield from edition_problems(domains, settings)
     yield from retrieval.find_problems(domains, settings, environ)
 
 

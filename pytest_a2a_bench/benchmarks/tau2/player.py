@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.registry import Gold, Player, Step
-from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
-from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
+from pytest_a2a_bench.benchmarks.tau2.index import find_edition, load_task_json
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import MissingExtraError
 from pytest_a2a_bench.language_models import contained_imports

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.noise import Written, scalars
 from pytest_a2a_bench.benchmarks.registry import Gold, Step
-from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
+from pytest_a2a_bench.benchmarks.tau2.index import find_edition
 from pytest_a2a_bench.benchmarks.tau2.upstream import begin, build_environment, load, read_task
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import ToolCall

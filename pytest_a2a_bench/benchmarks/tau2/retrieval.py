@@ -7,22 +7,19 @@ needs is read from upstream's description of it; only the order of preference is
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import importlib
 import importlib.util
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import index
-from pytest_a2a_bench.benchmarks.tau2.options import RETRIEVAL
+from pytest_a2a_bench.benchmarks.tau2.suite import RETRIEVAL
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, load
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.errors import ConfigurationError, LLMError, PrerequisiteMissingError
-from pytest_a2a_bench.language_models import failed
+from pytest_a2a_bench.errors import ConfigurationError, PrerequisiteMissingError
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.text import did_you_mean
 
@@ -49,8 +46,6 @@ _SEARCH_TOOLS = {
 """Members of upstream's description of a configuration, and the agent's tools that they describe."""
 # Upstream imports every kind of retriever at once, whichever is used.
 _PACKAGES = {"rank_bm25": "rank-bm25", "openai": "openai"}
-# How upstream calls the error of a sandbox that cannot be had.
-_NO_SANDBOX = "SandboxRuntimeError"
 _PROGRAMS = ("srt", "rg", "bwrap", "socat") if sys.platform.startswith("linux") else ("srt", "rg")
 
 
@@ -154,65 +149,6 @@ def _and(parts: Sequence[str]) -> str:
 
 
 # --- what goes wrong in it --------------------------------------------------------------------------------------------
-
-
-class Watch:
-    """Trouble of a model that is asked for documents, which tau2 hands to the agent as an error of its tool.
-
-    :param chosen: the configuration; None where there are no documents.
-    """
-
-    def __init__(self, chosen: Retrieval | None) -> None:
-        self._chosen = chosen
-        self._trouble: LLMError | None = None
-
-    @contextlib.contextmanager
-    def building(self) -> Iterator[None]:
-        """Classify the error of an environment that cannot be built: all documents are embedded for it.
-
-        :raises PrerequisiteMissingError: if something that upstream imports, or runs, is not there.
-        :raises LLMError: if a model does not answer.
-        """
-        try:
-            yield
-        except ImportError as exc:
-            raise PrerequisiteMissingError(f"{self._what()} needs what is not installed: {exc}") from exc
-        except Exception as exc:
-            if type(exc).__name__ == _NO_SANDBOX:
-                raise PrerequisiteMissingError(f"{self._what()}: {str(exc).splitlines()[0]}") from exc
-            if self._chosen is None or not self._chosen.asks_models:
-                raise
-            raise failed(f"a model of {self._what()}", exc) from exc
-
-    def listen(self, toolkit: Any) -> None:
-        """Remember what fails when the tools of an environment look for documents."""
-        if self._chosen is None or not self._chosen.asks_models:
-            return
-        for searcher in vars(toolkit).values():
-            if callable(getattr(searcher, "retrieve", None)):
-                searcher.retrieve = self._listening(searcher.retrieve)
-
-    def _listening(self, retrieve: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(retrieve)
-        def listening(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return retrieve(*args, **kwargs)
-            except Exception as exc:
-                self._trouble = failed(f"a model of {self._what()}", exc)
-                raise
-
-        return listening
-
-    def check(self) -> None:
-        """Stop a trial whose agent got an error that is a model's.
-
-        :raises LLMError: if a model did not answer.
-        """
-        if self._trouble is not None:
-            raise self._trouble
-
-    def _what(self) -> str:
-        return f"the retrieval configuration {self._chosen.name!r}" if self._chosen else "tau2"
 
 
 # --- what becomes of it in upstream's files ---------------------------------------------------------------------------

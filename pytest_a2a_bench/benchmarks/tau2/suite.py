@@ -1,4 +1,6 @@
-"""tau2 as collection and options know it; its tasks are read from tau2's data files when they are asked for."""
+"""tau2 as collection and options know it: its settings, and its suite, whose tasks are read from tau2's data files when
+they are asked for.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,47 @@ import dataclasses
 import functools
 import importlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
 
 from pytest_a2a_bench.benchmarks.registry import Suite, stored_variant
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
-from pytest_a2a_bench.benchmarks.tau2.options import DATA, INSTALLED, TRANSFER_TOOL, Tau2Settings
+from pytest_a2a_bench.config.setting import About, Located, text
 from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.config.values import read_text
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
+
+INSTALLED = "installed"
+
+
+def locate_data(given: str, base: Path) -> str:
+    """Return ``installed``, or a directory made absolute."""
+    return given if given == INSTALLED else str(base / Path(given).expanduser())
+
+
+@dataclass(frozen=True, slots=True)
+class Tau2Settings:
+    """tau2's own settings."""
+
+    tau2_data: Annotated[
+        str,
+        text(read_text),
+        Located(locate_data),
+        About("tau2's tasks and data: of the installed package, or of a checkout", "installed|DIR"),
+    ] = INSTALLED
+    retrieval: Annotated[
+        str | None,
+        text(read_text),
+        About("Retrieval configuration of banking_knowledge's agent; by default the best that needs no key", "NAME"),
+    ] = None
+
+
+DATA = "tau2_data"
+RETRIEVAL = "retrieval"
+
+TRANSFER_TOOL = "transfer_to_human_agents"
+"""The tool by which agents of every domain hand a conversation over."""
 
 
 def _later(module: str, function: str) -> Callable[..., Any]:
@@ -33,7 +69,7 @@ def _data(settings: Settings) -> dict[str, Any]:
         "describe": "describe_tasks",
         "why_absent": "why_absent",
     }
-    read = _later("editions", "read")
+    read = _later("index", "read")
     return {member: functools.partial(read, settings, function) for member, function in functions.items()}
 
 
@@ -41,7 +77,7 @@ def _check_options(settings: Settings) -> Iterator[str]:
     # The installed data are looked for where a domain joins: a run without tau2 needs none.
     if settings.benchmark_options.get(DATA, INSTALLED) != INSTALLED:
         try:
-            _later("editions", "find_edition")(settings)
+            _later("index", "find_edition")(settings)
         except MissingExtraError:  # reported where a domain joins
             return
         except A2ABenchError as error:

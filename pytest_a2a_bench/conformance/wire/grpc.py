@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2  # noqa: F401  (registers the detail types)
 
 from pytest_a2a_bench.a2a.card import read_target
-from pytest_a2a_bench.a2a.grpc_channel import explain_grpc, open_channel
+from pytest_a2a_bench.a2a.grpc_wire import explain_grpc, open_channel
 from pytest_a2a_bench.a2a.transport import source_of
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation

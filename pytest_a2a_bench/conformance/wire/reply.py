@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from pytest_a2a_bench.a2a.config import AuthParts
 from pytest_a2a_bench.conformance.finding import CARD, Exchange
-from pytest_a2a_bench.model.keys import json_object
+from pytest_a2a_bench.model.messages import json_object
 
 DOMAIN = "a2a-protocol.org"
 ERROR_INFO = "google.rpc.ErrorInfo"

@@ -15,8 +15,15 @@ from typing import NamedTuple, Protocol
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import GateVerdict
-from pytest_a2a_bench.results.gates.quarantine import Quarantined, quarantine_of
-from pytest_a2a_bench.results.gates.terms import Decision, Thresholds, floor_name, groups_of, pass_k_name
+from pytest_a2a_bench.results.gates.terms import (
+    Decision,
+    Quarantined,
+    Thresholds,
+    floor_name,
+    groups_of,
+    pass_k_name,
+    quarantine_of,
+)
 from pytest_a2a_bench.results.inference import LEVEL, wilson
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.stats import count, pass_hat_k, task_name

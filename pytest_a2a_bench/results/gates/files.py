@@ -13,12 +13,19 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.config.values import split_named
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.model.keys import Count, Finite, KeyText, Seconds, json_object
+from pytest_a2a_bench.model.messages import Count, Finite, KeyText, Seconds, json_object
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import GateVerdict
-from pytest_a2a_bench.results.gates.quarantine import QUARANTINE, Quarantined
-from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR, GateResult, Inconclusive, Trials, Verdict
+from pytest_a2a_bench.results.gates.terms import (
+    DECIDED_ERROR,
+    QUARANTINE_FILE,
+    GateResult,
+    Inconclusive,
+    Quarantined,
+    Trials,
+    Verdict,
+)
 from pytest_a2a_bench.results.remote import located
 from pytest_a2a_bench.results.stats import is_blameless
 from pytest_a2a_bench.results.store import StoredForm, write_atomically
@@ -265,7 +272,7 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
             problems.append(f"--a2a-baseline: {error}")
     if settings.quarantine:
         try:
-            quarantined = QUARANTINE.read(directory / settings.quarantine)
+            quarantined = QUARANTINE_FILE.read(directory / settings.quarantine)
         except ConfigurationError as error:
             problems.append(f"--a2a-quarantine: {error}")
     if settings.missed:

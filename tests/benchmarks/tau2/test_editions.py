@@ -19,8 +19,8 @@ from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index, upstream
-from pytest_a2a_bench.benchmarks.tau2.editions import data_directory, find_edition
 from pytest_a2a_bench.benchmarks.tau2.files import export
+from pytest_a2a_bench.benchmarks.tau2.index import data_directory, find_edition
 from pytest_a2a_bench.benchmarks.tau2.suite import SUITE
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings

@@ -17,7 +17,7 @@ from tau2_checkouts import CHECKOUT, make_checkout, needs_checkout, retitled
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import index, notes, upstream
-from pytest_a2a_bench.benchmarks.tau2.editions import (
+from pytest_a2a_bench.benchmarks.tau2.index import (
     Correction,
     corrections_of,
     data_directory,

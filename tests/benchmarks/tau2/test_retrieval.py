@@ -14,7 +14,7 @@ import pytest
 from made_trials import made_trial
 
 from pytest_a2a_bench.benchmarks.tau2 import retrieval, upstream
-from pytest_a2a_bench.benchmarks.tau2.benchmark import Tau2Benchmark
+from pytest_a2a_bench.benchmarks.tau2.benchmark import Tau2Benchmark, Watch
 from pytest_a2a_bench.benchmarks.tau2.suite import name_variant
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, LLMError, PrerequisiteMissingError
@@ -182,7 +182,7 @@ class Searching:
 
 
 def test_a_search_that_fails_is_the_models_trouble(tau2: upstream.Tau2) -> None:
-    watch = retrieval.Watch(chosen(tau2, "dense", OPENAI_API_KEY="k"))
+    watch = Watch(chosen(tau2, "dense", OPENAI_API_KEY="k"))
     well, ill = Searching(None), Searching(RuntimeError("HTTP 500"))
     watch.listen(well)
     assert well.pipeline.retrieve("q") == "q"
@@ -201,7 +201,7 @@ def test_blame_of_build_errors(tau2: upstream.Tau2) -> None:
     class SandboxRuntimeError(RuntimeError):
         """As upstream's is called."""
 
-    dense, bm25 = (retrieval.Watch(chosen(tau2, name, OPENAI_API_KEY="k")) for name in ("dense", "bm25"))
+    dense, bm25 = (Watch(chosen(tau2, name, OPENAI_API_KEY="k")) for name in ("dense", "bm25"))
     with pytest.raises(PrerequisiteMissingError, match="No module named 'x'"), bm25.building():
         raise ModuleNotFoundError("No module named 'x'")
     with pytest.raises(PrerequisiteMissingError, match=r"no srt$"), bm25.building():

@@ -29,6 +29,7 @@ from trials import RunTrials
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index, retrieval, upstream
+from pytest_a2a_bench.benchmarks.tau2.benchmark import Watch
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, LLMError
@@ -240,7 +241,7 @@ def test_a_model_of_embeddings_that_fails_is_infrastructure(embeddings: list[int
     # Documents are embedded once; a search asks again, and tau2 hands its trouble to the agent.
     tau2 = upstream.load()
     task = tau2.task_class.model_validate(index.load_task_json(BANKING, INTERLEAVED.task_id))
-    watch = retrieval.Watch(retrieval.choose(tau2, BANKING, wanted, os.environ))
+    watch = Watch(retrieval.choose(tau2, BANKING, wanted, os.environ))
     environment, _ = upstream.build_environment(tau2, BANKING, task, "openai_embeddings")
     watch.listen(environment.tools)
     search = tau2.messages.ToolCall(id="1", name="KB_search", arguments={"query": "cards"}, requestor="assistant")

@@ -15,7 +15,7 @@ from pytest_a2a_bench.config import rates as o
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
-from pytest_a2a_bench.results.gates import quarantine
+from pytest_a2a_bench.results.gates import terms
 
 
 @in_one_test(
@@ -102,13 +102,13 @@ expires = "2027-02-01"
 def test_a_quarantine_file(tmp_path: Path) -> None:
     path = tmp_path / "q.toml"
     path.write_text(GOOD)
-    entries = quarantine.QUARANTINE.read(path)
+    entries = terms.QUARANTINE_FILE.read(path)
     day = datetime.date(2027, 1, 31)
-    assert entries[0] == quarantine.Quarantined("tau2/airline/1[25]", "flaky", day)
-    assert quarantine.entry_for("tau2/airline/12", entries, day) == entries[0]
-    assert quarantine.entry_for("tau2/airline/13", entries, day) is None
-    assert quarantine.entry_for("tau2/airline/12", entries, day + datetime.timedelta(1)) is None
-    assert quarantine.entry_for("tau2/telecom/[mms]x[PERSONA:Hard]", entries, day) == entries[1], "ids hold brackets"
+    assert entries[0] == terms.Quarantined("tau2/airline/1[25]", "flaky", day)
+    assert terms.entry_for("tau2/airline/12", entries, day) == entries[0]
+    assert terms.entry_for("tau2/airline/13", entries, day) is None
+    assert terms.entry_for("tau2/airline/12", entries, day + datetime.timedelta(1)) is None
+    assert terms.entry_for("tau2/telecom/[mms]x[PERSONA:Hard]", entries, day) == entries[1], "ids hold brackets"
 
 
 @pytest.mark.parametrize(
@@ -135,18 +135,18 @@ def test_problems_of_a_quarantine_file_are_reported(tmp_path: Path, text: str, c
     path = tmp_path / "q.toml"
     path.write_text(text)
     with pytest.raises(ConfigurationError) as caught:
-        quarantine.QUARANTINE.read(path)
+        terms.QUARANTINE_FILE.read(path)
     assert complaint in str(caught.value)
 
 
 def test_a_quarantine_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read"):
-        quarantine.QUARANTINE.read(tmp_path / "none.toml")
+        terms.QUARANTINE_FILE.read(tmp_path / "none.toml")
 
 
 def test_the_outcome_of_each_quarantine_entry_is_reported() -> None:
     entries = [
-        quarantine.Quarantined(f"desk/{task}", "x", datetime.date.fromisoformat(end))
+        terms.Quarantined(f"desk/{task}", "x", datetime.date.fromisoformat(end))
         for task, end in {
             "front/ok-a": "2020-01-31",
             "front/*-b": "2020-01-31",
@@ -158,7 +158,7 @@ def test_the_outcome_of_each_quarantine_entry_is_reported() -> None:
     ]
     held = [("ok-a", 1.0), ("ok-b", 1.0), ("ok-c", 0.0)]
     results = [TrialResult(TrialKey("desk", "front", t), "evaluated", reward_info=Reward(r)) for t, r in held]
-    said = list(quarantine.describe_quarantine(entries, results))
+    said = list(terms.describe_quarantine(entries, results))
     assert said == [
         "the quarantine of desk/front/ok-a ended on 2020-01-31: it counts again",
         "the quarantine of desk/front/*-b ended on 2020-01-31: another entry still covers it",
@@ -169,8 +169,8 @@ def test_the_outcome_of_each_quarantine_entry_is_reported() -> None:
 
 def test_an_entry_for_a_task_holds_for_its_labels_and_one_for_a_label_for_that_alone() -> None:
     ends = datetime.date(2999, 1, 31)
-    of_all, of_one = (quarantine.Quarantined(f"desk/front/{task}", "x", ends) for task in ("a", "b@mine"))
+    of_all, of_one = (terms.Quarantined(f"desk/front/{task}", "x", ends) for task in ("a", "b@mine"))
     plain, labelled = TrialKey("desk", "front", "a"), TrialKey("desk", "front", "a", label="mine")
-    assert quarantine.quarantine_of(plain, [of_all]) == quarantine.quarantine_of(labelled, [of_all]) == of_all
-    assert quarantine.quarantine_of(TrialKey("desk", "front", "b"), [of_one]) is None
-    assert quarantine.quarantine_of(TrialKey("desk", "front", "b", label="mine"), [of_one]) == of_one
+    assert terms.quarantine_of(plain, [of_all]) == terms.quarantine_of(labelled, [of_all]) == of_all
+    assert terms.quarantine_of(TrialKey("desk", "front", "b"), [of_one]) is None
+    assert terms.quarantine_of(TrialKey("desk", "front", "b", label="mine"), [of_one]) == of_one

@@ -1,6 +1,6 @@
 """What a model that plays the user did that no user does: facts from structure, each with its turn. Pure.
 
-None of them proves whose fault a miss is, which :mod:`pytest_a2a_bench.benchmarks.tau2.extra_turn` does.
+None of them proves whose fault a miss is, which :mod:`pytest_a2a_bench.benchmarks.tau2.evaluate` does.
 """
 
 from __future__ import annotations

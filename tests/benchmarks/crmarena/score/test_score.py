@@ -14,7 +14,7 @@ from pytest_a2a_bench.benchmarks.crmarena.score.answers import Judge, f1_score, 
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
 from pytest_a2a_bench.errors import EvaluatorError, JudgeMissingError, LLMError
 from pytest_a2a_bench.model import Reward, ToolCall, Turn
-from pytest_a2a_bench.model.keys import to_plain
+from pytest_a2a_bench.model.messages import to_plain
 from pytest_a2a_bench.results.store import adapter_of
 
 USER = "005Mn0000000byqIAA"
