@@ -69,8 +69,11 @@ class Steadiness:
         if reply.may_be("TaskNotFoundError") and isinstance(task_id, str) and task_id in known:
             self._lost.setdefault(task_id, reply.exchange)
         message = as_object(request.params.get("message"))
-        # Whether a message about a task or in a context is taken depends on that one; without messageId none is valid.
-        if request.operation not in SENDING or {"taskId", "contextId"} & set(message) or not message.get("messageId"):
+        # Whether a message about a task or in a context is taken depends on that one; none is valid without the others.
+        is_ordinary = not {"taskId", "contextId"} & set(message) and all(
+            map(message.get, ("messageId", "role", "parts"))
+        )
+        if request.operation not in SENDING or not is_ordinary:
             return
         same = {**request.params, "message": {**message, "messageId": ""}, "operation": request.operation}
         seen = self._messages.setdefault(canonical(same), _Messages())
