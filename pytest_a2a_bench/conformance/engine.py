@@ -34,11 +34,11 @@ from pytest_a2a_bench.conformance.finding import (
 )
 from pytest_a2a_bench.conformance.grouping import explained
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS
-from pytest_a2a_bench.conformance.session.health import CARD_RULES, MORE_TIME, STOPPED, works
+from pytest_a2a_bench.conformance.session.health import CARD_RULES, STOPPED, works
 from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, HURRIED_SECONDS, Session
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.variants import Declared, Variant, allowed
-from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
+from pytest_a2a_bench.conformance.wire.exchange import MORE_TIME, Redactor, is_silence
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck, WireReply
 from pytest_a2a_bench.errors import ConfigurationError, HarnessError, Terminated
 from pytest_a2a_bench.text import counted, waiting_for

@@ -6,15 +6,54 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects
+from pytest_a2a_bench.a2a.codec import INTERRUPTED, SETTLED, TERMINAL
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, message_in, spelled_state, state_of, task_in
+from pytest_a2a_bench.conformance.protocol.payloads import (
+    RUNNING,
+    message_ids,
+    message_in,
+    spelled_state,
+    state_of,
+    task_in,
+)
 from pytest_a2a_bench.conformance.protocol.streams import read_event
-from pytest_a2a_bench.conformance.variants import STATE_PROMPTS
-from pytest_a2a_bench.conformance.wire.reply import NoAnswer, WireReply
+from pytest_a2a_bench.conformance.variants import STATE_PROMPTS, enum_of
+from pytest_a2a_bench.conformance.wire.exchange import is_silence
+from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck, WireReply
 
 _STREAM_SECONDS = 5.0
 _OPEN_SECONDS = 1.0
+
+
+class StillOpen(SkipCheck):
+    """A blocking call did not come back, although its task waits for the user, as an answer shows."""
+
+    def __init__(self, message: str, reply: WireReply) -> None:
+        self.reply = reply
+        super().__init__(message)
+
+
+async def asked_back(ctx: Context, key: str, state: str, **options: Any) -> WireReply:
+    """Send the message of a scenario whose task comes to wait for the user, and return the answer.
+
+    :param options: of the message, as :meth:`.Context.send` takes them.
+    :raises StillOpen: if there is none, though the task is seen to wait while the call is open.
+    """
+    params = ctx.send_params(ctx.prompt(key), **options)
+    sending = asyncio.ensure_future(ctx.call("SendMessage", params))
+    # Half of the time is left for an answer that is under way.
+    await asyncio.wait({sending}, timeout=ctx.target.timeout / 2)
+    if sending.done() or ctx.version == "0.3":  # which cannot list tasks
+        return await sending
+    listed = await ctx.call("ListTasks", {"status": enum_of(state)})
+    tasks = as_objects(as_object(listed.result).get("tasks"))
+    waits = any(params["message"]["messageId"] in message_ids(task) for task in tasks if state_of(task) == state)
+    reply = await sending
+    if waits and is_silence(reply.exchange, ctx.target.timeout):
+        found = f"SendMessage was still open {ctx.target.timeout / 2:g} s after ListTasks said that its task is {state}"
+        raise StillOpen(f"{found}, which SEND-002 judges", listed)
+    return reply
 
 
 async def completed_task(ctx: Context) -> Mapping[str, Any]:
@@ -57,7 +96,7 @@ async def waiting_task(
     :param options: of the message, as :meth:`.Context.send` takes them.
     """
     ctx = ctx.plain()
-    reply = await ctx.send(ctx.prompt(key), **options)
+    reply = await asked_back(ctx, key, state, **options)
     task = ctx.task_of(reply, f"the scenario {key}")
     # Some agents answer before the task has come to its question.
     if state_of(task) != state:
@@ -172,6 +211,8 @@ async def _make(ctx: Context, state: str) -> WireReply:
     elif state == "resumed":
         waiting = await waiting_task(ctx)
         return await ctx.send(ctx.prompt("input_answer"), task_id=str(waiting["id"]))
+    elif state in INTERRUPTED:
+        reply = await asked_back(ctx, STATE_PROMPTS[state], state)
     else:
         reply = await ctx.send(ctx.prompt(STATE_PROMPTS[state]))
     # Spelled wrongly it is that state all the same, and the check is to see it.

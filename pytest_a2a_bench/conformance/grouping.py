@@ -64,6 +64,7 @@ class _Kind(NamedTuple):
 
 
 _KINDS: Mapping[str, _Kind] = {
+    "no code": _Kind("", ("ERR-001",)),
     "speech": _Kind("what {}", _UNTRUE),
     "method path": _Kind("", ("CARD-009", "V03-CARD-013")),
     "no method": _Kind("operations are not there at all", ("JR-002", "V03-RPC-001")),
@@ -108,6 +109,8 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
         yield "place", (*here, finding.found, pointer, last.request or last.url)
     if speech := _speech(last):
         yield "speech", (*here, speech)
+    if error is not None and error.code is None and last.binding == "JSONRPC" and not has_failed(last):
+        yield "no code", here
     if error is not None and error.name == "MethodNotFoundError" and error.code is not None:
         yield "no method", here
     said = version, _topic(last), _VARIABLE.sub("#", error.message) if error is not None else ""

@@ -29,6 +29,11 @@ STATE_PROMPTS: Mapping[str, str] = {
 resumed has had the answer to its question: what is judged is the follow-up."""
 
 
+def enum_of(state: str) -> str:
+    """Return how 1.0 writes a state."""
+    return f"TASK_STATE_{state.upper().replace('-', '_')}"
+
+
 @dataclass(frozen=True, slots=True)
 class Variant:
     """One further place where a rule holds; without members it is the representative that the check is written for.

@@ -472,7 +472,16 @@ def test_artifacts_that_get_task_has_lost_are_reported_once(monkeypatch: pytest.
     ("fault", "ids", "named"),
     [
         ("no-commas", ("EXT-002", "EXT-003", "EXT-005"), "EXT-005"),
+        ("get-not-found-code", ("CARD-007", "GET-002", "CAN-003", "ERR-JSON-TaskNotFound"), "ERR-JSON-TaskNotFound"),
+        ("get-not-found-code@GetTask", ("CARD-007", "GET-002", "ERR-JSON-TaskNotFound"), "ERR-JSON-TaskNotFound"),
+        ("error-text-code", ("CARD-007", "VAL-001", "VAL-002", "GET-005", "ERR-001", "ERR-009"), "ERR-001"),
+        ("stream-content-type", ("STREAM-001", "STREAM-003", "STREAM-011", "STREAM-020"), "STREAM-001"),
+        ("stream-closes-all", ("STREAM-017", "STREAM-018", "SUB-002", "SUB-006"), "STREAM-018"),
+        ("list-no-cursor", ("LIST-001", "LIST-005", "LIST-006", "LIST-010", "LIST-011"), "LIST-006"),
         ("list-no-context-filter", ("LIST-001", "LIST-006", "LIST-010", "LIST-011", "LIST-016"), "LIST-010"),
+        ("push-url-no-query", ("PUSH-001", "PUSH-002", "PUSH-004"), "PUSH-001"),
+        ("push-keeps-one", ("PUSH-002", "PUSH-004"), "PUSH-004"),
+        ("push-no-auth", ("PUSH-014", "PUSH-020"), "PUSH-014"),
         ("no-tenant", ("CARD-007", "SEND-001", "LIST-007", "ERR-JSON-TaskNotFound"), "CARD-007"),
     ],
 )
@@ -528,7 +537,10 @@ CONSEQUENCES: dict[str, Any] = {
     ),
     "a stream that ends too soon": (
         ("STREAM-005", "the stream ended while the task was working"),
-        [("SUB-002", "the last state in the stream is working"), ("STREAM-018", "this one stopped at working")],
+        [
+            ("SUB-002", "the last state in the stream is working"),
+            ("STREAM-016", "the stream ended with state working; GetTask says completed"),
+        ],
         [("STREAM-016", "artifact 'b': streamed [{}]; GetTask has null")],
     ),
     "a task that ends with its stream": (

@@ -20,7 +20,7 @@ def judge(monkeypatch: pytest.MonkeyPatch, lists: list[Tasks], completed: Tasks)
     """
     found: list[str] = []
 
-    async def walk(_: Any, status: str = "", **__: Any) -> list[Any]:
+    async def walk(_: Any, size: int, status: str = "", **__: Any) -> list[Any]:
         tasks = completed if status == "TASK_STATE_COMPLETED" else {} if status else lists.pop(0)
         if not status and not lists:
             lists.append(tasks)

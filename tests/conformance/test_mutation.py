@@ -160,7 +160,9 @@ def test_faults_of_every_kind_are_noticed() -> None:
 BY_DEFAULT = (
     *("id-as-text-in-results", "push-list-all", "push-put", "push-first-only", "push-always-bearer"),
     *("push-forgets-waiting", "stream-burst", "subscribe-stale", "list-newest-made-first", "list-context-prefix"),
-    *("cancel-not-waiting", "get-id-prefix", "id-as-number", "list-total-of-all"),
+    *("cancel-not-waiting", "get-id-prefix", "id-as-number", "list-total-of-all", "list-offset", "stream-history"),
+    *("message-new-context", "leaks-everything", "leaks-context", "rest-json-500", "blocks-while-waiting"),
+    *("cancel-old-state", "endless-stream@FAILED", "subscribe-terminal@FAILED"),
 )
 
 

@@ -26,7 +26,7 @@ from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
 from pytest_a2a_bench.conformance.card.document import Document, Ledger, as_list, read_document
 from pytest_a2a_bench.conformance.card.judge import CardHttp, card_versions, check_served
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
-from pytest_a2a_bench.conformance.wire.exchange import Redactor, late
+from pytest_a2a_bench.conformance.wire.exchange import MORE_TIME, Redactor, late
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, ProtocolError, TransportError
 from pytest_a2a_bench.redact import redact_url
 
@@ -81,7 +81,7 @@ async def fetch_card_async(
     :param timeout: seconds for all requests together.
     :returns: the card (None where there is none), how it was served, and the findings about that. Give the second
         to :func:`check_card`, which has the same findings among its own.
-    :raises EndpointUnreachableError: if nothing answers there.
+    :raises TransportError: if nothing answers there, or not in time.
     :raises CardError: if the only card is the one of another agent, at the server's root.
     :raises ConfigurationError: if it is no URL of http or https.
     """
@@ -93,8 +93,9 @@ async def fetch_card_async(
             async with asyncio.timeout(timeout):
                 protocol = config.protocol if config is not None else "auto"
                 raw, http = await find_card(client, url, dict(headers or {}), auth, protocol)
-        except TimeoutError:
-            raw, http = None, CardHttp(url, problem=late(timeout))
+        except TimeoutError as error:
+            # No rule says how soon a card has to come.
+            raise TransportError(f"agent card of {redact_url(url)}: {late(timeout)}; {MORE_TIME}") from error
     version = card_versions(raw)[0]
     ledger = Ledger(version)
     check_served(http, version, ledger)

@@ -171,8 +171,16 @@ async def tasks_are_private(ctx: Context) -> None:
 async def waiting_tasks_are_private(ctx: Context) -> None:
     """Another user can neither answer for a task nor touch its configurations."""
     await known_user(ctx)
-    task = ctx.task_of(await ctx.send(ctx.prompt("input")), "the scenario input")
+    # What nobody else can say, in a part of its own, so that a prompt stays as it is.
+    secret = ctx.unknown_id()
+    parts = [{"text": ctx.prompt("input")}, {"text": f"(reference {secret})"}]
+    task = ctx.task_of(await ctx.send(parts=parts), "the scenario input")
     task_id = str(task.get("id"))
+    # In the first user's context, where an agent that remembers by contexts alone has the words of both.
+    shown = await as_other(ctx, "SendMessage", ctx.send_params(context_id=str(task.get("contextId") or "")))
+    if secret in shown.exchange.response:
+        found = "what another user is answered has the words of the first one's message in it"
+        ctx.fail(found, shown, expected="nothing of another user's task")
     for operation in SENDING[: 1 + ctx.target.declares("streaming")]:
         params = ctx.send_params(ctx.target.scenarios.get("input_answer"), task_id=task_id)
         await hidden(ctx, operation, params, task_id)

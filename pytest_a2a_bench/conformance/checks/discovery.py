@@ -24,7 +24,8 @@ async def interface_is_true(ctx: Context) -> None:
     # 0.3 leaves the form of an error open, so that its servers may say no more than a web framework does.
     is_web_server = ctx.version != "0.3" and _is_web_server(reply)
     nobody = ctx.session.health.absence or absence(reply) or ("a web server answers" if is_web_server else "")
-    if not reply.may_be("TaskNotFoundError") or nobody:
+    # Another error is one of GetTask, where this address speaks the binding: a message is answered.
+    if nobody or not (reply.may_be("TaskNotFoundError") or (reply.error is not None and (await ctx.said()).ok)):
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
         found = f"{nobody}: {reply.describe()}" if nobody else reply.describe()
         fix = "the agent card names this address: correct it there, or what stands before the agent" if nobody else ""

@@ -8,17 +8,20 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects
+from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.tasks import history_of
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import TIMESTAMP, parse_timestamp, state_of
-from pytest_a2a_bench.conformance.variants import STATE_PROMPTS
+from pytest_a2a_bench.conformance.variants import STATE_PROMPTS, enum_of
 from pytest_a2a_bench.conformance.wire.reply import SkipCheck, WireReply
 
 # Enough for pages of one and of two, so that a last page can be full or not.
 OWN_TASKS = 3
 # A server that always gives a token would otherwise be asked for ever.
 MOST_PAGES = 10
+MOST = 100
+"""Most tasks that a page may be asked for: where a rule is not about pages, one is enough."""
 PAGE = 50
 """Tasks that a page has at most where no size is asked for."""
 ALL_PAGES = 100
@@ -32,7 +35,7 @@ async def own(ctx: Context) -> tuple[str, list[str]]:
 
 
 async def _make(ctx: Context) -> tuple[str, list[str]]:
-    tasks = [task for _, task in await in_one_context(ctx)]
+    tasks = [task for _, task in (await in_one_context(ctx)).made]
     context_id = str(tasks[0].get("contextId") or "")
     if any(task.get("contextId") != context_id for task in tasks):
         ctx.skip("the agent does not keep a contextId, so that no list can be judged")
@@ -42,18 +45,34 @@ async def _make(ctx: Context) -> tuple[str, list[str]]:
     return context_id, [str(task["id"]) for task in tasks]
 
 
-async def in_one_context(ctx: Context) -> list[tuple[WireReply, Mapping[str, Any]]]:
-    """Return the answers to several messages in one context, where the agent has any, with their tasks."""
+class InOneContext(NamedTuple):
+    """The answers to several messages in one context, where the agent has any, with their tasks.
 
-    async def make() -> list[tuple[WireReply, Mapping[str, Any]]]:
-        made: list[tuple[WireReply, Mapping[str, Any]]] = []
+    :param pages: of one task each; the last task was made between them.
+    """
+
+    made: list[tuple[WireReply, Mapping[str, Any]]]
+    pages: list[WireReply]
+
+
+async def in_one_context(ctx: Context) -> InOneContext:
+    """Send several messages in one context, once for all checks."""
+
+    async def make() -> InOneContext:
+        made, pages = InOneContext([], [])
         context_id = ""
-        for _ in range(OWN_TASKS):
+        for number in range(OWN_TASKS):
+            page = {"contextId": context_id, "pageSize": 1}
+            is_last = number == OWN_TASKS - 1 and bool(context_id) and not ctx.variant.operation
+            if is_last:
+                pages.append(await ctx.call("ListTasks", page))
             reply = await ctx.send(ctx.prompt("task"), context_id=context_id)
             what = "a message in a known context" if context_id else "the scenario task"
             made.append((reply, ctx.task_of(reply, what, "MT-007" if context_id else "SEND-001")))
             context_id = str(made[0][1].get("contextId") or "")
-        return made
+            if is_last and (token := member(pages[0], "nextPageToken")):
+                pages.append(await ctx.call("ListTasks", {**page, "pageToken": token}))
+        return InOneContext(made, pages)
 
     return await ctx.shared("in one context", make)
 
@@ -126,9 +145,10 @@ async def page_token_is_always_there(ctx: Context) -> None:
     context_id, ids = await own(ctx)
     pages = await walk(ctx, contextId=context_id)
     # The page that completes the tasks, and one after which others follow.
+    # Where none does, LIST-006 says so.
     ends = (page for n, page in enumerate(pages, 1) if set(ids) <= set(ids_on(pages[:n])))
     first = await listed(ctx, contextId=context_id, pageSize=1)
-    for reply, last in ((next(ends, pages[-1]), True), (first, False)):
+    for reply, last in (*((page, True) for page in [*ends][:1]), (first, False)):
         token = member(reply, "nextPageToken")
         if not isinstance(token, str):
             found = f"nextPageToken is {token!r}"
@@ -190,7 +210,7 @@ async def _read_elsewhere(
 async def newest_come_first(ctx: Context) -> None:
     """Sorted by the time of their status, newest first."""
     context_id, ids = await own(ctx)
-    pages = await walk(ctx, contextId=context_id)
+    pages = await walk(ctx, MOST, contextId=context_id)
     times = [parse_timestamp(stamp) for stamp in _stamps(pages)]
     known = [time for time in times if time is not None]
     # Judging only those that have a time would pass an agent that sorts by nothing.
@@ -246,6 +266,16 @@ async def pages_are_disjoint_and_complete(ctx: Context) -> None:
             ctx.fail(found, *pages[-3:], pointer="/tasks")
 
 
+async def token_marks_a_place(ctx: Context) -> None:
+    """A task that is made between two pages does not shift the second one."""
+    pages = (await in_one_context(ctx)).pages
+    before, after = (tasks_of(page) for page in pages) if len(pages) > 1 else ([], [])
+    # What has ended does not change, so that it cannot rightly come once more.
+    if any(state_of(one) in TERMINAL and one.get("id") == other.get("id") for one in before for other in after):
+        found = "a task comes on two pages, as another was made between them: the token counts tasks"
+        ctx.fail(found, *pages, pointer="/tasks", expected="a token that marks a place in the list (a cursor)")
+
+
 async def default_page_is_at_most_fifty(ctx: Context) -> None:
     """Without a pageSize at most 50 tasks come."""
     reply = await listed(ctx)
@@ -279,8 +309,9 @@ async def context_filters(ctx: Context) -> None:
     context_id, ids = await own(ctx)
     # There must be a task of another context for the filter to leave out.
     await fixtures.completed_task(ctx)
-    pages = await walk(ctx, contextId=context_id)
-    if sorted(got := ids_on(pages)) != sorted(ids):
+    pages = await walk(ctx, MOST, contextId=context_id)
+    # Whether one comes twice is a matter of the pages (LIST-006).
+    if (got := set(ids_on(pages))) != set(ids):
         found = f"{len(got)} tasks for a context that has {len(ids)}"
         ctx.fail(found, *pages[-3:], pointer="/tasks", expected="exactly the tasks of the context")
     # An unknown context, and two whose ids are like this one's.
@@ -302,27 +333,23 @@ async def status_filters(ctx: Context) -> None:
         whole, states = await _states(ctx, context_id)
         # States that the tasks have, and those next to them.
         for state in ("completed", "working", "input-required"):
-            pages = await walk(ctx, contextId=context_id, status=_enum(state))
+            pages = await walk(ctx, MOST, contextId=context_id, status=enum_of(state))
             wanted = sorted(key for key, found in states.items() if found == state)
-            if sorted(got := ids_on(pages)) == wanted:
+            if sorted(got := set(ids_on(pages))) == wanted:
                 continue
             # Another check may have sent a message into this context since; what changed meanwhile proves nothing.
             _, now = await _states(ctx, context_id)
             changed = {key for key in states.keys() | now.keys() if states.get(key) != now.get(key)}
             if sorted(key for key in got if key not in changed) != [key for key in wanted if key not in changed]:
-                found = f"{len(got)} tasks for {_enum(state)} in a context where {len(wanted)} of {len(states)} are"
+                found = f"{len(got)} tasks for {enum_of(state)} in a context where {len(wanted)} of {len(states)} are"
                 ctx.fail(found, whole[-1], pages[-1], pointer="/tasks")
                 return
 
 
 async def _states(ctx: Context, context_id: str) -> tuple[list[WireReply], dict[str, str]]:
     """Return the pages of a context's tasks, and each task's state by id."""
-    pages = await walk(ctx, contextId=context_id)
+    pages = await walk(ctx, MOST, contextId=context_id)
     return pages, {str(task.get("id")): state_of(task) for page in pages for task in tasks_of(page)}
-
-
-def _enum(state: str) -> str:
-    return f"TASK_STATE_{state.upper().replace('-', '_')}"
 
 
 _LISTED = ("completed", "failed", "canceled", "rejected", "input-required", "auth-required")
@@ -338,7 +365,7 @@ async def every_state_filters(ctx: Context) -> None:
         except SkipCheck:
             continue
         for asked in (*_LISTED, "submitted", "working"):
-            name = _enum(asked)
+            name = enum_of(asked)
             pages = await walk(ctx, contextId=task.get("contextId"), status=name)
             if (task.get("id") in ids_on(pages)) is not (asked == state):
                 found = f"status {name} {'gives' if asked != state else 'does not give'} a task that is {state}"
@@ -386,7 +413,7 @@ async def total_counts_before_paging(ctx: Context) -> None:
     """The totalSize counts all matches, not the page."""
     context_id, ids = await own(ctx)
     # Pages that are smaller than the list, so that what is counted cannot be the page.
-    for reply in (*await walk(ctx, 1, contextId=context_id), *await walk(ctx, 100, contextId=context_id)):
+    for reply in (*await walk(ctx, 1, contextId=context_id), *await walk(ctx, MOST, contextId=context_id)):
         total = member(reply, "totalSize")
         if total != len(ids):
             found = f"totalSize is {total!r} on a page of {len(tasks_of(reply))}; the context has {len(ids)} tasks"

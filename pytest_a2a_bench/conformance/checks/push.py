@@ -303,7 +303,7 @@ async def list_returns_all(ctx: Context) -> None:
     mine = [await created(ctx, url=url) for url in urls[:2]]
     task_id = mine[0][0]
     with contextlib.suppress(SkipCheck):
-        others = await in_one_context(ctx) if ctx.version != "0.3" else []
+        others = (await in_one_context(ctx)).made if ctx.version != "0.3" else []
         for other in [str(task["id"]) for _, task in others if task["id"] != task_id][:1]:
             await create(ctx, other, url=urls[2])
     reply = await ctx.call(LIST, {"taskId": task_id})

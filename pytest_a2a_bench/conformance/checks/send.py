@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from pytest_a2a_bench.conformance.context import WAIT_SECONDS, Context
 from pytest_a2a_bench.conformance.fixtures import reply_in, waiting_task
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, nodes, spelled_state, state_of, task_in
 from pytest_a2a_bench.conformance.protocol.streams import canonical, read_event
-from pytest_a2a_bench.conformance.wire.reply import WireReply
+from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck, WireReply
 
 # A task whose answer was taken begins with it soon.
 _GOES_ON_SECONDS = 3.0
@@ -33,9 +34,21 @@ _MODES = 3
 
 async def ordinary(ctx: Context) -> WireReply:
     """Return the answer to an ordinary message, one for all checks."""
-    if ctx.state:
+    if not ctx.state:
+        return await ctx.said()
+    with _open_calls_are_found(ctx):
         return await reply_in(ctx, ctx.state)
-    return await ctx.said()
+
+
+@contextlib.contextmanager
+def _open_calls_are_found(ctx: Context) -> Iterator[None]:
+    """Make a finding of a blocking call that stays open while the task waits, where that is what is judged."""
+    try:
+        yield
+    except fixtures.StillOpen as still:
+        if ctx.requirement.id == "SEND-002":
+            ctx.fail(str(still).partition(", which")[0], still.reply)
+        raise
 
 
 async def ordinary_task(ctx: Context) -> tuple[WireReply, Mapping[str, Any]]:
@@ -130,16 +143,28 @@ async def early_task_can_be_followed(ctx: Context) -> None:
 
 async def return_immediately_and_messages(ctx: Context) -> None:
     """Ask for a direct message with returnImmediately."""
-    # Makes sure that the agent answers this prompt with a message at all.
-    await fixtures.message_reply(ctx)
-    reply = await ctx.send(ctx.target.scenarios.get("message"), configuration={"returnImmediately": True})
+    _, reply = await _message_again(ctx)
     if ctx.expect_ok(reply) and message_in(reply.result) is None:
         ctx.fail("with returnImmediately the answer is no longer a message", reply)
+
+
+async def _message_again(ctx: Context) -> tuple[Mapping[str, Any], WireReply]:
+    """Return a direct message, and the answer to another one in its context that is not waited for."""
+    # Makes sure that the agent answers this prompt with a message at all.
+    first = await fixtures.message_reply(ctx)
+    options = {"context_id": str(first.get("contextId") or ""), "configuration": {"returnImmediately": True}}
+    text = ctx.target.scenarios.get("message")
+    return first, await ctx.plain().shared("message again", lambda: ctx.plain().send(text, **options))
 
 
 async def history_length(ctx: Context) -> None:
     """Ask for no history, or for one message: of two the later one, where there is a prompt for a task of two."""
     most = 0 if ctx.requirement.id == "SEND-010" else 1
+    if ctx.variant.operation:
+        _, reply = await _in_own_context(ctx, "")
+        if any(history_of(task_in(event)) for event in reply.events):
+            ctx.fail("historyLength 0 gives messages in a Task of the stream", reply, pointer="/task/history")
+        return
     is_of_two = most == 1 and ctx.has_prompt("input")
     configuration = {"historyLength": most}
     said: tuple[str, ...] = ()
@@ -244,23 +269,43 @@ async def generated_context_is_returned(ctx: Context) -> None:
 
 async def given_context_is_kept(ctx: Context) -> None:
     """A client's contextId is kept, or refused, never replaced."""
-    for configuration in ({},) if ctx.variant.operation else ({}, {"returnImmediately": True}):
-        # A random one: an id that is in use would be another check's context.
-        wanted = str(uuid.uuid4())
-        reply = await ctx.send(ctx.prompt("default"), contextId=wanted, configuration=configuration or None)
+    for way in ("",) if ctx.variant.operation else ("", "returnImmediately"):
+        wanted, reply = await _in_own_context(ctx, way)
         # Refusing ids that clients make up is allowed (section 3.4.1); replacing them silently is not.
         if reply.error is not None and not reply.is_internal_error:
-            return
+            break
         event = ctx.event_of(reply, "sending a message with a contextId")
         if event.context_id != wanted:
             ctx.fail(f"contextId {wanted!r} became {event.context_id!r}", reply, pointer=f"/{event.kind}/contextId")
             return
+    with contextlib.suppress(SkipCheck, NoAnswer):
+        message, reply = await _message_again(ctx)
+        event = read_event(reply.result)
+        if event.kind == "message" and message.get("contextId") and event.context_id != message["contextId"]:
+            found = f"a Message in context {message['contextId']!r} is answered with one in {event.context_id!r}"
+            ctx.fail(found, reply, pointer="/message/contextId")
+
+
+async def _in_own_context(ctx: Context, way: str) -> tuple[str, WireReply]:
+    """Return a contextId of the client's own, and the answer to a message in it.
+
+    :param way: a member of the configuration that is true; in streams, which know no such way, there is none, and the
+        same message asks for no history.
+    """
+
+    async def make() -> tuple[str, WireReply]:
+        # A random one: an id that is in use would be another check's context.
+        wanted = str(uuid.uuid4())
+        configuration = {"historyLength": 0} if ctx.variant.operation else {way: True} if way else None
+        return wanted, await ctx.send(ctx.prompt("default"), contextId=wanted, configuration=configuration)
+
+    return await ctx.shared(("own context", way), make)
 
 
 async def task_ids_are_unique(ctx: Context) -> None:
     """Each new task has an id of its own."""
     # In one context, where there is one: an id that was made of the context's would be the same.
-    made = await in_one_context(ctx)
+    made, _ = await in_one_context(ctx)
     ids = [task.get("id") for _, task in made]
     if len(set(ids)) != len(ids):
         ctx.fail(f"{len(ids)} messages gave tasks {ids}", *(reply for reply, _ in made), pointer="/task/id")
@@ -321,7 +366,8 @@ async def follow_up_is_waited_for(ctx: Context) -> None:
     """The reply to a follow-up has a later status than the question, as it is waited for, too."""
     if ctx.state:
         ctx.skip("follow-ups are looked at once")
-    task, reply = await _followed_up(ctx)
+    with _open_calls_are_found(ctx):
+        task, reply = await _followed_up(ctx)
     if _is_as_before(task, task_in(reply.result)) and (later := await _gone_on(ctx, task)) is not None:
         found = f"the follow-up gives the status from before it, and the task goes on, to {state_of(later.result)}"
         ctx.fail(found, reply, later, pointer="/task/status")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
 from pytest_a2a_bench.conformance.target import Target
-from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late, is_silence
+from pytest_a2a_bench.conformance.wire.exchange import MORE_TIME, Redactor, is_late, is_silence
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck, WireReply
 
 CARD_RULES: Mapping[str, str] = {"1.0": "CARD-007", "0.3": "V03-CARD-022"}
@@ -28,7 +28,6 @@ Ask = Callable[[str, dict[str, Any], float], Awaitable[WireReply]]
 LET_IN = "let this client through, or name the agent's address behind it"
 BEGIN_SECONDS = 2.0
 """Most seconds that the checks of other interfaces wait for the first probe of a slow one."""
-MORE_TIME = "an agent that is slower needs more time (--a2a-timeout SECONDS)"
 PROBE_SECONDS = 5.0
 # Together a second: longer than the hiccup of a busy server, shorter than anybody notices once in a run.
 PAUSES = (0.0, 0.2, 0.8)

@@ -26,6 +26,7 @@ _SECRET_HEADERS = re.compile(r"authoriz|cookie|token|secret|password|api[-_]?key
 _NOISE = frozenset({"host", "accept-encoding", "connection", "user-agent", "content-length", "accept"})
 
 
+MORE_TIME = "an agent that is slower needs more time (--a2a-timeout SECONDS)"
 # One phrase, because a late answer is recognised by the words of its problem: reports keep only those.
 _LATE = "no complete answer within"
 

@@ -14,7 +14,18 @@ from faulty.behaviour import CrashError, Worker, agent_message, answer_parts, fi
 from faulty.fault import BY_MISTAKE, Caller, Fault, FaultyCall, Json, dropped, rewritten, single
 from faulty.problems import OperationError, Problem, Violation, failure, invalid, violations
 from faulty.push import Notifier, refuse_internal
-from faulty.store import TERMINAL_STATES, Record, TaskStore, matching, new_id, now, page, shown
+from faulty.store import (
+    INTERRUPTED_STATES,
+    TERMINAL_STATES,
+    Record,
+    TaskStore,
+    matching,
+    new_id,
+    now,
+    page,
+    page_by_offset,
+    shown,
+)
 
 UNARY = (
     "SendMessage",
@@ -198,8 +209,8 @@ class FaultyAgent:
         """Start or continue a task, or answer with a message."""
         message: Json = dict(params.get("message") or {})
         configuration: Json = params.get("configuration") or {}
-        parts = message.get("parts") if isinstance(message.get("parts"), list) else []
-        self._check_media(parts or [], configuration)
+        parts: list[Any] = message["parts"] if isinstance(message.get("parts"), list) else []
+        self._check_media(parts, configuration)
         waiting = [r for r in self._store.visible(owner) if r.state == "TASK_STATE_INPUT_REQUIRED"]
         here = [r.task["id"] for r in waiting if r.task["contextId"] == message.get("contextId")]
         if here and not message.get("taskId") and self.on("context-resumes"):
@@ -214,10 +225,15 @@ class FaultyAgent:
         if self.on("crash-raises") and word == "crash":
             raise CrashError
         self._heard.add(str(message.get("messageId")))
+        others = [r.task for r in self._store.visible(None) if r.owner != owner]
+        if not self.on("leaks-everything"):
+            leaks = self.on("leaks-context")
+            others = [task for task in others if leaks and task["contextId"] == message.get("contextId")]
+        parts = [*(part for task in others for said in task.get("history", ()) for part in said["parts"]), *parts]
         early = self.on("early-message-task") and configuration.get("returnImmediately")
         if word == "message" and record is None and not early:
-            context_id = message.get("contextId") or new_id()
-            return {"message": agent_message(answer_parts(parts or [], modes), context_id)}
+            context_id = new_id() if self.on("message-new-context") else message.get("contextId") or new_id()
+            return {"message": agent_message(answer_parts(parts, modes), context_id)}
         resumed = record is not None
         record = record or self._new_record(message, owner)
         if push := configuration.get("taskPushNotificationConfig"):
@@ -230,7 +246,7 @@ class FaultyAgent:
         if (record.work and not record.work.done()) or (resumed and self.on("answer-ignored")):
             return record
         worker = Worker(record, self._store.number, self._step, self.fault.switches)
-        record.work = asyncio.create_task(self._work(record, worker, word, parts or [], modes, resumed=resumed))
+        record.work = asyncio.create_task(self._work(record, worker, word, parts, modes, resumed=resumed))
         return record
 
     def _check_media(self, parts: list[Any], configuration: Json) -> None:
@@ -293,6 +309,8 @@ class FaultyAgent:
             # Waits for the end of the work and not of the task: a task that waits for input is done for now.
             assert begun.work is not None
             await asyncio.wait([begun.work], timeout=self._step / 2 if self.on("slow-not-blocked") else _WAIT)
+            if begun.state in INTERRUPTED_STATES and self.on("blocks-while-waiting", begun.state):
+                await asyncio.sleep(_WAIT)
         return {"task": shown(begun.task, configuration.get("historyLength"))}
 
     # Streams
@@ -300,7 +318,8 @@ class FaultyAgent:
     async def _stream_send(self, params: Json, owner: tuple[str, str]) -> AsyncIterator[Json]:
         begun = self._begin(params, owner)
         if isinstance(begun, Record):
-            return self._follow(begun, begun.listen())
+            length = (params.get("configuration") or {}).get("historyLength")
+            return self._follow(begun, begun.listen(None if self.on("stream-history") else length))
         return single(begun)
 
     async def _subscribe(self, params: Json, owner: tuple[str, str]) -> AsyncIterator[Json]:
@@ -325,10 +344,10 @@ class FaultyAgent:
                     for ready in held:
                         yield ready
                     held = []
-                if self.on("endless-stream"):
-                    continue
                 holder = event.get("statusUpdate") or event.get("task") or {}
                 state = holder.get("status", {}).get("state")
+                if self.on("endless-stream", state):
+                    continue
                 # Section 11.7 closes on both interrupted states, section 7.6.1 keeps the stream open for AUTH_REQUIRED.
                 interrupted = "statusUpdate" in event and state == "TASK_STATE_INPUT_REQUIRED"
                 deaf = deaf or (interrupted and self.on("open-after-input"))
@@ -370,7 +389,8 @@ class FaultyAgent:
             found.reverse()
         # An agent may return fewer than it was asked for.
         at_most = min(2, int(params.get("pageSize") or 50)) if self.on("short-pages") else params.get("pageSize")
-        chosen, token = page(found, {**params, "pageSize": at_most})
+        turn = page_by_offset if self.on("list-offset") else page
+        chosen, token = turn(found, {**params, "pageSize": at_most})
         artifacts = bool(params.get("includeArtifacts"))
         return {
             "tasks": [shown(r.task, params.get("historyLength"), artifacts=artifacts) for r in chosen],
@@ -407,6 +427,8 @@ class FaultyAgent:
         config = {k: v for k, v in given.items() if v not in (None, "", {}) and k != "tenant"}
         config["id"] = config.get("id") or new_id()
         config["taskId"] = record.task["id"]
+        if self.on("keeps-one-config"):
+            record.configs.clear()
         record.configs[config["id"]] = config
         return config
 

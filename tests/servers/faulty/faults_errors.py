@@ -183,6 +183,7 @@ ERROR_FAULTS: dict[str, Fault] = {
     "error-problem-json": Fault(envelope=_flat),
     "error-no-violations": Fault(error=error_as("InvalidParams", details=())),
     "json-500": Fault(packet=_crash_on("x")),
+    "rest-json-500": Fault(error=error_as("JSONParse", http=500, grpc="INTERNAL", details=())),
     "json-code": _coded("JSONParse", -32600),
     "request-code": _coded("InvalidRequest", -32602),
     "method-code": _coded("MethodNotFound", -32600),

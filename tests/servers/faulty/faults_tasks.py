@@ -146,6 +146,10 @@ def _no_context_of_artifacts(packet: Packet) -> Packet:
     )(packet)
 
 
+def _as_before(task: Json) -> None:
+    task["status"] = {**task["status"], "state": "TASK_STATE_WORKING"}
+
+
 def _page_total(result: Json) -> None:
     result["totalSize"] = len(result["tasks"])
 
@@ -189,6 +193,7 @@ TASK_FAULTS: dict[str, Fault] = {
     "list-later-filter": _after_first("contextId", "status"),
     "list-page-total": _listed(_page_total),
     "cancel-terminal": Fault(error=answering("TaskNotCancelable", "CancelTask", _blank)),
+    "cancel-old-state": Fault(reply=only("CancelTask", _as_before)),
     "cancel-unknown": Fault(error=answering("TaskNotFound", "CancelTask", _blank)),
     "cancel-no-id": _no_id("CancelTask"),
     "get-not-found-code": Fault(

@@ -14,9 +14,10 @@ from typing import Any
 
 from faulty.fault import Json
 from faulty.problems import Violation, invalid, parse_time
-from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
+from pytest_a2a_bench.a2a.codec import INTERRUPTED, SETTLED, TERMINAL
 
 TERMINAL_STATES = frozenset(f"TASK_STATE_{name.upper()}" for name in TERMINAL)
+INTERRUPTED_STATES = frozenset(f"TASK_STATE_{name.upper().replace('-', '_')}" for name in INTERRUPTED)
 SETTLED_STATES = frozenset(f"TASK_STATE_{name.upper().replace('-', '_')}" for name in SETTLED)
 
 _LIMIT = 5000
@@ -63,10 +64,10 @@ class Record:
             queue.put_nowait(copy.deepcopy(event))
         self.notify(self, event)
 
-    def listen(self) -> asyncio.Queue[Json]:
+    def listen(self, history_length: Any = None) -> asyncio.Queue[Json]:
         """Open a stream that begins with the task as it is now."""
         queue: asyncio.Queue[Json] = asyncio.Queue()
-        queue.put_nowait({"task": copy.deepcopy(self.task)})
+        queue.put_nowait({"task": shown(self.task, history_length)})
         self.streams.append(queue)
         return queue
 
@@ -134,6 +135,13 @@ def page(records: list[Record], params: Json) -> tuple[list[Record], str]:
         records = [record for record in records if record.number < before]
     chosen = records[:size]
     return chosen, _write_token(chosen[-1].number) if len(records) > size else ""
+
+
+def page_by_offset(records: list[Record], params: Json) -> tuple[list[Record], str]:
+    """Return a page whose token says how many tasks came before it (a fault): it moves with what is made meanwhile."""
+    size, skipped = int(params.get("pageSize") or 50), _read_token(token) if (token := params.get("pageToken")) else 0
+    until = skipped + size
+    return records[skipped:until], _write_token(until) if len(records) > until else ""
 
 
 def _write_token(number: int) -> str:
