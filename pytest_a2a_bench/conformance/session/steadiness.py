@@ -69,11 +69,9 @@ class Steadiness:
         if reply.may_be("TaskNotFoundError") and isinstance(task_id, str) and task_id in known:
             self._lost.setdefault(task_id, reply.exchange)
         message = as_object(request.params.get("message"))
-        # Whether a message about a task or in a context is taken depends on that one; none is valid without the others.
-        is_ordinary = not {"taskId", "contextId"} & set(message) and all(
-            map(message.get, ("messageId", "role", "parts"))
-        )
-        if request.operation not in SENDING or not is_ordinary:
+        # Whether a message about a task or in a context is taken depends on that one; without parts none is valid.
+        is_valid = all(map(message.get, ("messageId", "role", "parts")))
+        if request.operation not in SENDING or {"taskId", "contextId"} & set(message) or not is_valid:
             return
         same = {**request.params, "message": {**message, "messageId": ""}, "operation": request.operation}
         seen = self._messages.setdefault(canonical(same), _Messages())
@@ -100,14 +98,10 @@ class Steadiness:
             looks = [await _look(ask, task_id) for _ in range(_LOOKS)]
             there = [reply.exchange for reply in looks if reply is not None and reply.ok]
             if 0 < len(there) < _LOOKS:
-                what = (
-                    f"the task {task_id!r} is there in {len(there)} of {_LOOKS} calls of GetTask: several instances "
-                    "without a shared store?"
-                )
-                return [
-                    *causes,
-                    Cause("get-task", what, "the same task in every call", (lost, there[0]), _is_about_tasks),
-                ]
+                where = f"the task {task_id!r} is there in {len(there)} of {_LOOKS} calls of GetTask"
+                what = f"{where}: several instances without a shared store?"
+                causes.append(Cause("get-task", what, "the same task in every call", (lost, there[0]), _is_about_tasks))
+                break
         return causes
 
 
