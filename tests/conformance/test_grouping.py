@@ -525,6 +525,16 @@ CONSEQUENCES: dict[str, Any] = {
         [("SEND-017", "SendStreamingMessage: a message with metadata: no complete answer within 5 s")],
         [("SEND-017", "SendStreamingMessage: a message with metadata: no result: error InternalError")],
     ),
+    "members in snake_case": (
+        ("DM-008", "a member is called 'context_id'"),
+        [("SEND-013", "the message has no contextId"), ("DM-014", "contextId of a statusUpdate is missing")],
+        [("DM-014", "contextId of a statusUpdate is 'x'")],
+    ),
+    "roles in lower case": (
+        ("DM-004", "role is 'user'"),
+        [("SEND-014", "role 'agent'")],
+        [("SEND-014", "the reply has no role")],
+    ),
     "a signature by no algorithm": (
         ("SIGN-008", 'alg is "none", which proves nothing'),
         [("SIGN-004", "no signature verifies (none of them can be read, or has an accepted alg)")],
@@ -613,6 +623,18 @@ def test_what_follows_from_another_finding_is_listed_beneath_it(name: str) -> No
         (
             ("CAN-004", "after a second cancel the task is working"),
             (("CAN-005", "some time after it was cancelled the task is working"),),
+        ),
+        (
+            ("ERR-GRPC-TaskNotCancelable", "TaskNotCancelableError is answered with TaskNotCancelableError INTERNAL"),
+            (("CAN-004", "cancelling a second time: error TaskNotCancelableError INTERNAL: task is over"),),
+        ),
+        (
+            ("V03-RPC-004", "a body that is no JSON: HTTP 500: the body is not JSON"),
+            (("V03-RPC-003", "HTTP 500: the body is not JSON"),),
+        ),
+        (
+            ("V03-TASK-002", "CancelTask of a task that is over: it was accepted: status 200 with '{}'"),
+            (("V03-RPC-005", "CancelTask of a task that is over: it was accepted: status 200 with '{}'"),),
         ),
         (
             ("V03-SEND-001", "the result has ['task']"),
