@@ -339,7 +339,6 @@ class Summary:
             yield from (one_line(text) for text in self.run.services.judge.left)
         yield findings.count_line(rows)
 
-
     def _gateway(self, rows: list[CheckRow]) -> Iterator[str]:
         """Yield what the gateway changed, where one was compared with the agent behind it."""
         pair, exchanges = self.run.services.pair, self.run.collected.exchanges
