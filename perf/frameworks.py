@@ -199,7 +199,7 @@ def section(framework: Framework, there: dict[str, str], report: dict[str, Any])
             elsewhere[origin].append(result["id"])
             continue
         evidence = result["findings"][0]["found"] if result["findings"] else result["reason"]
-        words = re.sub(r"^Real[:,.]? ?", "", read) or plain(evidence)
+        words = re.sub(r"^Real[:,.;]? ?", "", read) or plain(evidence) + ("" if read else " (not read by hand)")
         sentence = words[0].upper() + words[1:].removesuffix(".")
         warned = " (warned)" if result["level"] == "MUST" and result["status"] == "warned" else ""
         listed.append(f"- {result['id']}{warned}: {sentence}.")
