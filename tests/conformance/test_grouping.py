@@ -591,7 +591,11 @@ CONSEQUENCES: dict[str, Any] = {
     ),
     "a path that is not there": (
         ("HJ-001", "POST /tasks/{id}:cancel does not exist: HTTP 404"),
-        [("CAN-001", "cancelling a running task: error 404 NOT_FOUND: Not found")],
+        [
+            ("CAN-001", "cancelling a running task: error 404 NOT_FOUND: Not found"),
+            ("LIST-003", "ListTasks: no result: error 404 UNIMPLEMENTED: there is no method"),
+            ("VER-001", "ListTasks: A2A-Version '99.0' is answered like 1.0: error 404 UNIMPLEMENTED: no method"),
+        ],
         [("CAN-001", "cancelling a running task: error TaskNotFoundError 404 NOT_FOUND: Not found")],
         "HTTP+JSON",
     ),
@@ -627,6 +631,13 @@ def test_what_follows_from_another_finding_is_listed_beneath_it(name: str) -> No
         (
             ("ERR-GRPC-TaskNotCancelable", "TaskNotCancelableError is answered with TaskNotCancelableError INTERNAL"),
             (("CAN-004", "cancelling a second time: error TaskNotCancelableError INTERNAL: task is over"),),
+        ),
+        (
+            ("V03-AUTH-001", "SendMessage without credentials: status 0 with '{}'"),
+            (
+                ("V03-XCARD-001", "the extended card without credentials: status 0 with '{}'"),
+                ("V03-EQ-001", "a task made on GRPC is unknown on JSONRPC: error TaskNotFoundError"),
+            ),
         ),
         (
             ("V03-RPC-004", "a body that is no JSON: HTTP 500: the body is not JSON"),
