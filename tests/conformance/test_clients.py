@@ -64,6 +64,35 @@ def test_the_same_text_in_each_conversation_is_no_message_sent_again() -> None:
     assert found == {"STREAM-019"}
 
 
+def test_the_same_situation_of_another_interface_is_no_message_sent_again() -> None:
+    with ObservedAgent(retry_after=600) as agent:
+        for binding in ("JSONRPC", "HTTP+JSON"):
+            client = SmallClient(agent, binding, "1.0")
+            assert client.connect(binding, "1.0")
+            client.token = "Bearer of the user"
+            for situation in ("drop", "expired-token", "retry-429"):
+                with contextlib.suppress(Refused, httpx.HTTPError):
+                    client.call("SendMessage", {"message": client.message(situation)})
+            # A user may say it twice.
+            with contextlib.suppress(Refused, httpx.HTTPError):
+                client.call("SendStreamingMessage", {"message": client.message("drop")})
+        assert agent.findings == []
+
+
+def test_each_card_that_changes_is_judged_alone() -> None:
+    with ObservedAgent() as agent:
+        client = SmallClient(agent, "JSONRPC", "1.0")
+        for names in (("JSONRPC", "card-change"), ("card-change",)):
+            client.etag = ""
+            assert client.connect(*names)
+            client.send("slow")
+            with contextlib.suppress(Refused):
+                client.send("slow")
+        found = {f.rule: f.found for f in agent.findings}
+    # Each was fetched once: no fetch again without a condition, and the first is no second fetch of the other.
+    assert found == {"CARD-013": "goes on with the URLs of a card that is to be fetched again (no-cache)"}
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_report_has_every_format(format: str) -> None:
     report = go_through("JSONRPC", "1.0", "agent-role", "input")

@@ -135,6 +135,11 @@ class Call:
     last_card: tuple[str, ...] = ()
 
     @property
+    def place(self) -> tuple[str, str, tuple[str, ...]]:
+        """Version, binding and options: the interface of a card, from which the client cannot see another's tasks."""
+        return self.version, self.binding, self.options
+
+    @property
     def message(self) -> Mapping[str, Any]:
         """The message that is sent."""
         return as_object(self.params.get("message"))
@@ -220,17 +225,18 @@ class Agent:
 
     :param retry_after: seconds that a client is asked to wait.
     :ivar elsewhere: the base URL of another origin.
+    :ivar moved: the options of the cards whose interfaces are elsewhere now.
     :ivar to_notify: the tasks whose webhooks are to be notified.
     """
 
     def __init__(self, retry_after: int = 2) -> None:
         self.retry_after, self.elsewhere = retry_after, ""
         self.calls: list[Call] = []
-        self.has_moved = False
+        self.moved: set[tuple[str, ...]] = set()
         self.to_notify: list[Task] = []
         self._tasks: dict[str, Task] = {}
         self._order = itertools.cycle(SITUATIONS)
-        self._refused: dict[str, Call] = {}
+        self._refused: dict[tuple[Any, ...], Call] = {}
 
     def answer(self, call: Call) -> Answer:
         """Return the answer to a call, and remember the call."""
@@ -244,7 +250,7 @@ class Agent:
     def _answer(self, call: Call) -> Answer:
         name = call.operation
         _must(name, "MethodNotFoundError", call.wrong)
-        if "card-change" in call.options and self.has_moved and "moved" not in call.options:
+        if call.options in self.moved:
             call.situation = "card-change"
             raise Refusal(Answer(status=404))
         if "auth" in call.options and not call.headers.get("authorization"):
@@ -256,7 +262,8 @@ class Agent:
         _must(is_able, "UnsupportedOperationError", "the card does not declare it")
         if name in SENDING:
             found = self._send(call)
-            self.has_moved |= "card-change" in call.options
+            if "card-change" in call.options and "moved" not in call.options:
+                self.moved.add(call.options)
             return found
         if name == "ListTasks":
             asked = call.params.get("contextId")
@@ -327,12 +334,13 @@ class Agent:
         waiting = [t for t in self._tasks.values() if t.state == "input-required"]
         answered = [t for t in waiting if t.code in call.text] or [t for t in waiting if t.context == context]
         call.forgot = answered[0] if answered else None
-        call.repeats = self._refused.get(id) or self._refused.get(call.text)
+        same_id, same_text = (*call.place, "id", id), (*call.place, "text", call.text)
+        call.repeats = self._refused.get(same_id) or self._refused.get(same_text)
         call.situation = self._situation(call)
         if (refusal := self._refuse(call)) is not None:
-            self._refused[id] = self._refused[call.text] = call
+            self._refused[same_id] = self._refused[same_text] = call
             raise Refusal(refusal)
-        self._refused.pop(call.text, None)
+        self._refused.pop(same_text, None)
         call.task = task = Task(call.situation, context or f"context-{uuid.uuid4()}")
         self._tasks[task.id] = task
         given = as_object(call.params.get("configuration"))

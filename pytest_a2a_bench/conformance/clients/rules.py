@@ -324,14 +324,20 @@ def _copies(seen: Seen) -> dict[Call, Call]:
     """Return the messages whose streams were cut and that were sent again at once, each with its copy."""
     pairs = itertools.pairwise(seen.calls)
     begun = _begun(seen, "reconnect", streaming=True)
-    return {one: other for one, other in pairs if one in begun and other in begun and _is_again(one, other)}
+    return {
+        one: other
+        for one, other in pairs
+        if one in begun and other in begun and one.place == other.place and _is_again(one, other)
+    }
 
 
 def _is_again(first: Call, call: Call) -> bool:
     """Return whether a message is an earlier one: a text alone is that only if it asks for the situation."""
-    if first.message.get("messageId") == call.message.get("messageId"):
-        return True
-    return first.text == call.text and first.situation in first.text.lower()
+    return _is_same(first, call) or (first.text == call.text and first.situation in first.text.lower())
+
+
+def _is_same(first: Call, call: Call) -> bool:
+    return first.message.get("messageId") == call.message.get("messageId")
 
 
 def _resubscribing(seen: Seen) -> Iterator[Note]:
@@ -374,7 +380,8 @@ def _retry_after(seen: Seen) -> Iterator[Note]:
 
 
 def _resending(seen: Seen) -> Iterator[Note]:
-    again = {first: call for first, call in _retries(seen, "drop")}
+    # Under another id it may be a user's that says `drop` twice.
+    again = {first: call for first, call in _retries(seen, "drop") if _is_same(first, call)}
     for call in seen.calls:
         if call.outcome == "drop":
             found = "sends a message again whose answer was lost"
@@ -436,18 +443,24 @@ def _fallback(seen: Seen) -> Iterator[Note]:
         yield Note(None, _unless(is_met, "gives up when the first interface of the card cannot be reached"))
 
 
-def _changing(seen: Seen) -> list[CardRequest]:
-    return [c for c in seen.cards if "card-change" in c.options and c.path == CARD_PATH]
+def _changing(seen: Seen) -> dict[tuple[str, ...], list[CardRequest]]:
+    """Return the requests for each card that changes, by its options."""
+    found: dict[tuple[str, ...], list[CardRequest]] = {}
+    for card in seen.cards:
+        if "card-change" in card.options and card.path == CARD_PATH:
+            found.setdefault(card.options, []).append(card)
+    return found
 
 
 def _card_again(seen: Seen) -> Iterator[Note]:
-    if any(c.outcome == "card-change" for c in seen.calls):
+    cards = _changing(seen)
+    for options in {c.options: None for c in seen.calls if c.outcome == "card-change"}:
         found = "goes on with the URLs of a card that is to be fetched again (no-cache)"
-        yield Note(None, _unless(len(_changing(seen)) > 1, found))
+        yield Note(None, _unless(len(cards.get(options, ())) > 1, found))
 
 
 def _card_conditional(seen: Seen) -> Iterator[Note]:
-    for card in _changing(seen)[1:]:
+    for card in (again for requests in _changing(seen).values() for again in requests[1:]):
         # no-cache asks for it anew on purpose (RFC 9111 §5.2.1.4).
         is_met = {"if-none-match", "if-modified-since"} & set(card.headers) or "cache-control" in card.headers
         yield Note(None, _unless(is_met, "fetches a card again without If-None-Match"))

@@ -207,8 +207,8 @@ class ClientServer:
         versions = [v for v in VERSIONS if v in options] or VERSIONS
         bindings = [b for b in BINDINGS if b in options] or BINDINGS
         grpc_url = self.grpc_url.removeprefix("http://" if "grpc-target" in options else "")
-        moved = "card-change" in options and self.agent.has_moved and "moved" not in options
-        base = "/".join([self.url, *options, *(["moved"] if moved else []), "at"])
+        moved = ["moved"] if options in self.agent.moved else []
+        base = "/".join([self.url, *options, *moved, "at"])
         found = []
         for version, binding in itertools.product(versions, bindings):
             url = grpc_url if binding == "GRPC" else f"{base}/{version}/{TRANSPORTS[binding]}"
