@@ -35,6 +35,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pytest_a2a_bench.installation import install_command
+
 
 class A2ABenchError(Exception):
     """Base of all exceptions of this package.
@@ -59,7 +61,7 @@ class MissingExtraError(ConfigurationError):
         self.what = what
         self.extra = extra
         tail = f" ({detail})" if detail else ""
-        super().__init__(f"{what} is not installed{tail}; run: pip install 'pytest-a2a-bench[{extra}]'")
+        super().__init__(f"{what} is not installed{tail}; run: {install_command(extra)}")
 
 
 class CardError(A2ABenchError):

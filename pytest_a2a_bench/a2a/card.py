@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects, excerpt, parse_json
 from pytest_a2a_bench.errors import CardError, ProtocolError
+from pytest_a2a_bench.installation import install_command
 from pytest_a2a_bench.text import one_line
 
 # A2A 1.0 (§8.2) and later versions of 0.3 have the first; older servers still have theirs at the second.
@@ -229,7 +230,7 @@ def choose_interface(
         if interface.version in versions and interface.transport in transports and interface.url != gone:
             return interface
     offered = "; ".join(map(str, card.interfaces))
-    hint = "" if grpc else " (grpcio is not installed: gRPC needs pip install 'pytest-a2a-bench[grpc]')"
+    hint = "" if grpc else f" (grpcio is not installed; gRPC needs it: {install_command('grpc')})"
     raise CardError(
         f"agent card at {card.url}: no interface for --a2a-protocol={protocol} --a2a-transport={transport}; "
         f"the card offers: {offered}{hint}"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import distribution
 from typing import Any
 
 from pytest_a2a_bench import __version__
@@ -16,6 +14,7 @@ from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.config.load import SECTION
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.installation import source
 from pytest_a2a_bench.model import BenchTask
 
 GATE = "a2a-gate.sh"
@@ -225,24 +224,17 @@ def _install(wish: Wish) -> str:
     if isinstance(wish, TasksWish):
         extras += ["tau2", "xdist"] if wish.suite.name == "tau2" else ["xdist"]
     name = f"pytest-a2a-bench[{','.join(extras)}]" if extras else "pytest-a2a-bench"
-    source = _source()
-    if not source:
+    found = source()
+    if not found:
         return f"pip install '{name}=={__version__}'"
-    if source.startswith("file:"):
+    if found.startswith("file:"):
         return f'pip install "{name} @ ${{{_SOURCE}:?see the comment on it}}"'
-    return f"pip install '{name} @ {source}'"
-
-
-def _source() -> str:
-    """Return the URL that this copy was installed from, with its commit; empty for an index."""
-    found = json.loads(distribution("pytest-a2a-bench").read_text("direct_url.json") or "{}")
-    vcs = found.get("vcs_info")
-    return f"{vcs['vcs']}+{found['url']}@{vcs['commit_id']}" if vcs else found.get("url", "")
+    return f"pip install '{name} @ {found}'"
 
 
 def needs_source() -> bool:
     """Return whether CI has to be told where pip finds this copy: it was installed from a directory."""
-    return _source().startswith("file:")
+    return source().startswith("file:")
 
 
 def _about_source(indent: str) -> str:

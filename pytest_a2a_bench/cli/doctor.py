@@ -32,6 +32,7 @@ from pytest_a2a_bench.config.doors import of_command
 from pytest_a2a_bench.config.load import not_default
 from pytest_a2a_bench.config.settings import TAGGED_SKILL, needs_tags
 from pytest_a2a_bench.errors import A2ABenchError, AgentOutcomeError, ConfigurationError
+from pytest_a2a_bench.installation import NAME, install_command
 from pytest_a2a_bench.model import Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.results.stats import count, duration
@@ -134,7 +135,8 @@ def installed(environ: Mapping[str, str]) -> Iterator[Found]:
             yield from suite.examine(environ)
     everything = [*_EXTRAS.items(), *(extra for suite in suites for extra in suite.extras.items())]
     for requirement, (purpose, modules) in everything:
-        yield requirement.removeprefix("pytest-a2a-bench"), _extra(requirement, purpose, modules)
+        yield requirement.removeprefix(NAME), _extra(requirement, purpose, modules)
+    yield "an extra", f"is installed with {install_command('EXTRA')}"
     yield "LLM", _llm(environ)
     # Without its query: a key may stand there, and this screen is what people paste into issues.
     yield "A2A_ENDPOINT", redact_url(environ.get("A2A_ENDPOINT", "not set"), query=False)
@@ -146,7 +148,9 @@ def _extra(requirement: str, purpose: str, modules: Sequence[str]) -> str:
     if not absent:
         return "present"
     state = _NOT_THERE if len(absent) == len(modules) else f"in part, without {', '.join(absent)}"
-    return f"{state}; only for {purpose}: pip install '{requirement}'"
+    # One line says how ours are installed.
+    remedy = "" if requirement.startswith(f"{NAME}[") else f": pip install '{requirement}'"
+    return f"{state}; only for {purpose}{remedy}"
 
 
 def _unrelated() -> Iterator[Found]:

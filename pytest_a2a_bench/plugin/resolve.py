@@ -22,6 +22,7 @@ from pytest_a2a_bench.config.rates import split_tier
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, with_endpoint
 from pytest_a2a_bench.config.values import read_json_object, split_named
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.installation import install_command
 from pytest_a2a_bench.language_models import named
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.state import BenchRun
@@ -126,7 +127,7 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
 
         problems += tool_door.problems(settings, bool(config.getoption("tx", None)))
     if settings.agent_model and importlib.util.find_spec("litellm") is None:
-        problems.append("agent-model needs LiteLLM; run: pip install 'pytest-a2a-bench[tau2]'")
+        problems.append(f"agent-model needs LiteLLM; run: {install_command('tau2')}")
     if settings.agents or settings.transfer:
         problems += several_problems(settings)
     problems += _output_problems(settings)
@@ -154,7 +155,7 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     if settings.auto and any(split_tier(name)[0].endswith(BLAMELESS) for name in settings.min_pass):
         problems.append(f"floors of {BLAMELESS} trials are not decided early: leave out --a2a-trials auto")
     if settings.otel == "on" and not is_installed():
-        problems.append("otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[otel]'")
+        problems.append(f"otel=on needs OpenTelemetry; run: {install_command('otel')}")
     # An agent of this machine cannot be reached from another.
     remote = [str(spec) for spec in config.getoption("tx", None) or () if _REMOTE_TX.search(str(spec))]
     endpoints = [*settings.agents.values(), settings.endpoint or ""]
@@ -287,7 +288,7 @@ def ray_problems(settings: Settings, config: pytest.Config) -> list[str]:
         return []
     found = []
     if importlib.util.find_spec("ray") is None:
-        found.append("--a2a-ray needs Ray; run: pip install 'pytest-a2a-bench[ray]'")
+        found.append(f"--a2a-ray needs Ray; run: {install_command('ray')}")
     if not config.getoption("numprocesses", None):
         found.append("--a2a-ray needs to know how many workers to place: add -n N (pytest-xdist)")
     if settings.builtin:

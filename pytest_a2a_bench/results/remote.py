@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.installation import install_command
 from pytest_a2a_bench.results.store import bind, unbind
 
 LOCK = "run.lock"
@@ -160,5 +161,5 @@ def _as_os_error() -> Iterator[None]:
 
 def _said(error: Exception) -> str:
     if isinstance(error, ImportError):
-        return f"{error} (pip install 'pytest-a2a-bench[cloud]' brings what S3 takes)"
+        return f"{error} ({install_command('cloud')} brings what S3 takes)"
     return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.reading import limit_finding, restore_call
 from pytest_a2a_bench.errors import AgentOutcomeError, ConfigurationError
+from pytest_a2a_bench.installation import install_command
 from pytest_a2a_bench.listener import LOOPBACK, BindAddress, read_bind_address
 from pytest_a2a_bench.model import DialectFinding, ToolAccess, ToolCall, ToolSpec
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds, is_deeper
@@ -242,7 +243,7 @@ def problems(settings: Settings, processes: bool = False) -> Iterator[str]:
             yield "mcp-bind and mcp-url say where --a2a-tools mcp listens: add --a2a-tools mcp"
         return
     if missing := missing_modules():
-        yield f"--a2a-tools=mcp needs {', '.join(missing)}; run: pip install 'pytest-a2a-bench[mcp]'"
+        yield f"--a2a-tools=mcp needs {', '.join(missing)}; run: {install_command('mcp')}"
     if settings.dialect != "auto":
         yield (
             f"--a2a-dialect={settings.dialect} says how calls are written in messages, and with --a2a-tools=mcp the "

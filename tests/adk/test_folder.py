@@ -11,6 +11,7 @@ import pytest
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.card import check_card
+from pytest_a2a_bench.installation import install_command
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -87,4 +88,4 @@ def test_without_google_adk_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("pytest_a2a_bench.cli.adk.find_spec", lambda name: None)
-    assert "pip install 'pytest-a2a-bench[adk]'" in refusal(capsys, "new", "x")
+    assert install_command("adk") in refusal(capsys, "new", "x")

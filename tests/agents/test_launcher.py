@@ -122,7 +122,7 @@ def test_an_agent_that_does_not_start_in_time_is_ended() -> None:
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launcher, "find_spec", lambda name: None if name == "uvicorn" else object())
-    with pytest.raises(MissingExtraError, match=r"uvicorn is not installed.*pip install 'pytest-a2a-bench\[agents\]'"):
+    with pytest.raises(MissingExtraError, match=r"uvicorn is not installed.*pip install .*\[agents\]'"):
         start_builtin("noop")
 
 

@@ -19,7 +19,7 @@ from faulty_server import start_faulty
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench import __version__
+from pytest_a2a_bench import __version__, installation
 from pytest_a2a_bench.cli import _starter
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.waivers import read_waivers
@@ -120,7 +120,7 @@ def test_ci_installs_the_copy_that_is_here(
             assert name == "direct_url.json"
             return None if direct_url is None else json.dumps(direct_url)
 
-    monkeypatch.setattr(_starter, "distribution", lambda name: Installed())
+    monkeypatch.setattr(installation, "distribution", lambda name: Installed())
     for ci in ("github", "gitlab"):
         assert init("https://agent.example", "--offline", "--ci", ci) == 0
     found = everything(project)

@@ -328,7 +328,7 @@ def test_without_ruamel_the_hint_names_the_command(tmp_path: Path, monkeypatch: 
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(MissingExtraError, match=r"pip install 'pytest-a2a-bench\[acts\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[acts\]'"):
         YamlFile(write(tmp_path, TEST))
 
 

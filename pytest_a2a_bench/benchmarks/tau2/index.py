@@ -37,6 +37,7 @@ from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
 from pytest_a2a_bench.benchmarks.tau2.suite import DATA, INSTALLED
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.installation import install_command
 from pytest_a2a_bench.model import BenchTask
 
 SUITE_NAME = "tau2"
@@ -85,7 +86,7 @@ def _inspect(package: Path, data_dir: str | None) -> Installation:
     if not (package / "orchestrator").is_dir():
         raise ConfigurationError(
             f"the installed module tau2 ({package}) is not tau2-bench: PyPI's 'tau2' is an unrelated package; "
-            "run: pip uninstall tau2 && pip install 'pytest-a2a-bench[tau2]'"
+            f"run: pip uninstall tau2 && {install_command('tau2')}"
         )
     for data in _data_candidates(package, data_dir):
         if (data / "tau2" / "domains").is_dir():

@@ -22,6 +22,7 @@ from pytest_a2a_bench.benchmarks.crmarena.tasks import BANT_FACTORS, MONTHS, NON
 from pytest_a2a_bench.benchmarks.models import ModelJudge, UnusableAnswerError, enclose, read_object, read_text
 from pytest_a2a_bench.dialects.serialization import BROKEN, find_blocks
 from pytest_a2a_bench.errors import EvaluatorError
+from pytest_a2a_bench.installation import install_command
 
 LIMIT = 20_000
 """Characters of an answer that are read."""
@@ -322,7 +323,7 @@ def _library_metrics(answer: str, gold: str, *, short: bool) -> tuple[dict[str, 
         import sacrebleu.metrics
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError:
-        return {}, "BLEU and ROUGE are not reported: pip install 'pytest-a2a-bench[crmarena]'"
+        return {}, f"BLEU and ROUGE are not reported: {install_command('crmarena')}"
     # It advises on every sentence to use another option than upstream does.
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)
     metrics = {"bleu": sacrebleu.metrics.BLEU(effective_order=short).sentence_score(said, [wanted]).score / 100}
