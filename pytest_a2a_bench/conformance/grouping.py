@@ -67,7 +67,7 @@ _KINDS: Mapping[str, _Kind] = {
     "no code": _Kind("", ("ERR-001",)),
     "speech": _Kind("what {}", _UNTRUE),
     "method path": _Kind("", ("CARD-009", "V03-CARD-013")),
-    "no method": _Kind("operations are not there at all", ("JR-002", "V03-RPC-001")),
+    "no method": _Kind("operations are not there at all", ("JR-002", "GR-001", "V03-RPC-001")),
     "gateway": _Kind("a gateway answers in the agent's place: {}"),
     "error event": _Kind("", ("STREAM-014",)),
     "breakdown": _Kind("valid requests are answered with an internal error"),
@@ -111,7 +111,8 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
         yield "speech", (*here, speech)
     if error is not None and error.code is None and last.binding == "JSONRPC" and not has_failed(last):
         yield "no code", here
-    if error is not None and error.name == "MethodNotFoundError" and error.code is not None:
+    missing = ("", "UNIMPLEMENTED") if last.binding == "GRPC" else ("MethodNotFoundError", "")
+    if error is not None and (error.name, error.grpc_status) == missing:
         yield "no method", here
     said = version, _topic(last), _VARIABLE.sub("#", error.message) if error is not None else ""
     is_unknown = error is not None and error.may_be("TaskNotFoundError")

@@ -415,6 +415,9 @@ def test_errors_without_details_are_known_by_status() -> None:
     assert read_grpc_error("UNIMPLEMENTED", "", ()).may_be("UnsupportedOperationError")
     assert not read_rpc_error({"code": True}, 200).may_be("TaskNotFoundError")
     assert read_rpc_error(["odd"], 200).code is None
+    # That it is a text is a finding of its own.
+    assert read_rpc_error({"code": "-32001"}, 200).name == "TaskNotFoundError"
+    assert read_rpc_error({"code": "none"}, 200).code is None
 
 
 def test_walk_knows_where_everything_is() -> None:

@@ -482,12 +482,14 @@ def test_artifacts_that_get_task_has_lost_are_reported_once(monkeypatch: pytest.
         ("push-url-no-query", ("PUSH-001", "PUSH-002", "PUSH-004"), "PUSH-001"),
         ("push-keeps-one", ("PUSH-002", "PUSH-004"), "PUSH-004"),
         ("push-no-auth", ("PUSH-014", "PUSH-020"), "PUSH-014"),
+        ("error-text-code", ("ERR-001", "CARD-007", "GET-002", "VAL-002", "ERR-012"), "ERR-001"),
+        ("grpc-unimplemented", ("GR-001", "CARD-007", "SEND-003", "GET-001", "EQ-001"), "GR-001"),
         ("no-tenant", ("CARD-007", "SEND-001", "LIST-007", "ERR-JSON-TaskNotFound"), "CARD-007"),
     ],
 )
 def test_a_fault_is_one_finding_with_its_own_name(fault: str, ids: tuple[str, ...], named: str) -> None:
     async def judge_one() -> list[CheckResult]:
-        async with serve_faulty(fault, transport="jsonrpc") as running:
+        async with serve_faulty(fault, transport="all" if fault.startswith("grpc") else "jsonrpc") as running:
             return await judged(running.url, ids)
 
     rows = [r.requirement.id for r in asyncio.run(judge_one()) if r.outcome in FOUND]
@@ -534,6 +536,16 @@ CONSEQUENCES: dict[str, Any] = {
         ("DM-004", "role is 'user'"),
         [("SEND-014", "role 'agent'")],
         [("SEND-014", "the reply has no role")],
+    ),
+    "a status of no state": (
+        ("DM-007", "state of a status is missing"),
+        [("SEND-002", "the task is returned in state ''"), ("SEND-005", "the task has not ended after 15 s")],
+        [("SEND-002", "the task is returned in state 'working'")],
+    ),
+    "times of another zone": (
+        ("DM-010", "timestamp '2026-11-26T21:27:53.769Z' in an answer of Thu, 26 Nov 2026 19:27:51 GMT"),
+        [("LIST-012", "the task of 2026 is not among those from 2026 on")],
+        [("LIST-012", "the task of 2026 is among those from 2027 on")],
     ),
     "a signature by no algorithm": (
         ("SIGN-008", 'alg is "none", which proves nothing'),

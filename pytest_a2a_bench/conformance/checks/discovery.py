@@ -13,7 +13,6 @@ from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_on, wa
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.conformance.protocol.streams import read_event
-from pytest_a2a_bench.conformance.session.health import absence
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
@@ -23,7 +22,7 @@ async def interface_is_true(ctx: Context) -> None:
     # What keeps all other checks from being made has to be found here, too.
     # 0.3 leaves the form of an error open, so that its servers may say no more than a web framework does.
     is_web_server = ctx.version != "0.3" and _is_web_server(reply)
-    nobody = ctx.session.health.absence or absence(reply) or ("a web server answers" if is_web_server else "")
+    nobody = ctx.session.health.absence or ("a web server answers" if is_web_server else "")
     # Another error is one of GetTask, where this address speaks the binding: a message is answered.
     if nobody or not (reply.may_be("TaskNotFoundError") or (reply.error is not None and (await ctx.said()).ok)):
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
