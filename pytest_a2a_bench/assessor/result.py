@@ -20,7 +20,7 @@ from pytest_a2a_bench.config.doors import Door
 from pytest_a2a_bench.conformance.report import Report, counts
 from pytest_a2a_bench.model import ToolCall, TrialResult, Turn, sum_usage
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
-from pytest_a2a_bench.reports.summary import caveats, provenance_lines
+from pytest_a2a_bench.reports.summary import caveats, provenance_lines, silence
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count, is_blameless, pass_hat_k_by_k, summarise
 from pytest_a2a_bench.text import one_line
@@ -74,6 +74,10 @@ def _trial_lines(found: Concluded) -> Iterator[str]:
     rate = 100 * passed / len(results)
     interval = wilson(passed, len(results))
     yield f"{found.plan.request.domain}: {passed} of {count(len(results), 'trial')} passed ({rate:.1f} %)"
+    if silent := silence(results):
+        yield silent
+        if results[0].dialect not in ("auto", None):
+            yield f"its tools were described in the dialect {results[0].dialect!r}; config's member 'dialect' chooses"
     yield f"95 % interval of the pass rate: {100 * interval.low:.1f} to {100 * interval.high:.1f} %"
     errors = [r for r in results if r.status != "evaluated"]
     if errors:

@@ -243,7 +243,7 @@ def _offer_problems(request: Request, terms: Terms) -> Iterator[str]:
         return
     # Never quoted: it may be the token itself, written there by mistake.
     if token not in terms.agent_tokens:
-        there = ", ".join(terms.agent_tokens) or "has none"
+        there = ", ".join(terms.agent_tokens) or "none"
         yield f"agent_token is not the name of a token that this assessor has for agents; there are: {there}"
     elif request.agent.startswith(BUILTIN_PREFIX) or not _is_at(request.agent, terms.agent_tokens[token]):
         yield f"agent_token {token} is for agents at {terms.agent_tokens[token]}, and the agent under test is elsewhere"

@@ -289,6 +289,7 @@ class Compliance:
     :param scope: what alone a good verdict is about; empty where all was looked at.
     :param explained: how many checks found nothing but the consequence of what another found.
     :param omitted: how many checks were not chosen, though the profile has them.
+    :param unmade: how many checks were chosen and not made, because the run ended early.
     :param judged: how many requirements were judged, where some need a wider profile.
     :param wider: how many requirements need the profile ``full`` to be judged, or to be tried everywhere they hold.
     """
@@ -301,6 +302,7 @@ class Compliance:
     explained: int = 0
     scope: str = ""
     omitted: int = 0
+    unmade: int = 0
     judged: int = 0
     wider: int = 0
 
@@ -315,6 +317,7 @@ class Compliance:
             (self.waived, "waived"),
             (self.skipped, "skipped"),
             (self.omitted, "not chosen"),
+            (self.unmade, "not made, because the run ended early"),
         )
         notes = [f"{n} {word}" for n, word in counted if n]
         scope = f" in {self.scope}" if self.scope and self.verdict in _GOOD else ""
@@ -324,11 +327,17 @@ class Compliance:
 _GOOD = ("conformant", "fully conformant")
 
 
-def compliance(rows: Iterable[CheckRow], planned: Iterable[Planned] = (), profile: str = "full") -> list[Compliance]:
+def compliance(
+    rows: Iterable[CheckRow],
+    planned: Iterable[Planned] = (),
+    profile: str = "full",
+    chosen: Iterable[Planned] = (),
+) -> list[Compliance]:
     """Return the compliance level of each version: every MUST kept is conformant, every SHOULD too is fully so.
 
     :param planned: all checks that there are; what was not chosen cannot be vouched for.
     :param profile: of the checks that were made.
+    :param chosen: the checks that were to be made: while one of them is missing, no verdict is good.
     """
     by_version: dict[str, list[CheckRow]] = {}
     broken = set[str]()
@@ -340,15 +349,23 @@ def compliance(rows: Iterable[CheckRow], planned: Iterable[Planned] = (), profil
         # A verdict of its own: what others' tests say must neither hide nor worsen what ours do.
         version = f"{row.version} by ACTS" if row.group == ACTS else row.version
         by_version.setdefault(version, []).append(row)
-    every = list(planned)
+    every, wanted = list(planned), list(chosen)
     levels = [
-        _compliance(version, by_version[version], [p for p in every if p.requirement.version == version], profile)
+        _compliance(
+            version,
+            by_version[version],
+            [p for p in every if p.requirement.version == version],
+            profile,
+            {(p.requirement.id, p.binding) for p in wanted if p.requirement.version == version},
+        )
         for version in sorted(by_version, reverse=True)
     ]
     return [replace(one, verdict="not conformant") if one.version in broken else one for one in levels]
 
 
-def _compliance(version: str, rows: list[CheckRow], planned: list[Planned], profile: str) -> Compliance:
+def _compliance(
+    version: str, rows: list[CheckRow], planned: list[Planned], profile: str, chosen: set[tuple[str, str]]
+) -> Compliance:
     # What was skipped says nothing about the agent.
     # A consequence is counted with its cause.
     checked = [row for row in rows if row.status not in ("skipped", "explained")]
@@ -360,16 +377,17 @@ def _compliance(version: str, rows: list[CheckRow], planned: list[Planned], prof
         for level in ("MUST", "SHOULD", "MAY")
     }
     broken = [row for row in checked if row.level == "MUST" and row.status != "passed"]
+    made = {(row.id, row.binding) for row in rows}
+    unmade = chosen - made
     # A waived MUST is not kept; the waiver only keeps the run from failing. A SHOULD fails where the run is strict.
     if any(row.status == "waived" for row in broken) or any(row.status == "failed" for row in checked):
         verdict = "not conformant"
     elif not kept["MUST"][1] or all(row.status == "error" for row in checked):
         verdict = "not judged"
-    elif any(row.status in ("error", "inconclusive") for row in checked):
+    elif unmade or any(row.status in ("error", "inconclusive") for row in checked):
         verdict = "not judged completely"
     else:
         verdict = "fully conformant" if all(row.status == "passed" for row in checked) else "conformant"
-    made = {(row.id, row.binding) for row in rows}
     omitted = [p.requirement for p in planned if (p.requirement.id, p.binding) not in made]
     judged = {row.id for row in checked}
     wider = {r.id for r in omitted if not r.is_in(profile)} - judged
@@ -377,7 +395,7 @@ def _compliance(version: str, rows: list[CheckRow], planned: list[Planned], prof
     if profile != "full":
         wider |= judged & {p.requirement.id for p in planned if p.requirement.is_widened}
     is_card = all(row.binding == CARD for row in rows)
-    unchosen = sum(r.is_in(profile) for r in omitted)
+    unchosen = sum(p.requirement.is_in(profile) for p in planned if (p.requirement.id, p.binding) not in made | unmade)
     part = "what was chosen" if unchosen else "what was judged" if wider else ""
     # A client shows only what it has an occasion for.
     is_client = any(row.reason.startswith(NOT_OBSERVED) for row in rows)
@@ -393,6 +411,7 @@ def _compliance(version: str, rows: list[CheckRow], planned: list[Planned], prof
         # A verdict about a part must not read as one about the whole.
         scope=part,
         omitted=unchosen,
+        unmade=len(unmade),
         judged=0 if is_card or not wider else len(judged),
         wider=0 if is_card else len(wider),
     )

@@ -260,6 +260,16 @@ class Summary:
         self.run = run
         self.reported: dict[str, dict[str, Any]] = {}
         self.explanations: dict[str, str] = {}
+        self._chosen: list[Planned] = []
+        self._is_interrupted = False
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note the checks to come: those that are missing at the end were not made, whatever ended the run."""
+        self._chosen = [item.stash[CHECK].planned for item in session.items if CHECK in item.stash]
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Note it: of checks that workers had, the controller knows only those that were reported."""
+        self._is_interrupted = True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a report says about its check."""
@@ -318,7 +328,11 @@ class Summary:
 
         subject = self.run.plan.subject
         planned = subject.planned if subject is not None else []
-        return compliance(rows, planned, self.run.settings.conformance_profile)
+        profile = self.run.settings.conformance_profile
+        chosen = self._chosen
+        if self._is_interrupted and not chosen:
+            chosen = [p for p in planned if p.requirement.is_in(profile)]
+        return compliance(rows, planned, profile, chosen)
 
     def _lines(self) -> Iterator[str]:
         from pytest_a2a_bench.conformance.known import known_lines

@@ -136,12 +136,18 @@ def silence(results: Sequence[TrialResult]) -> str:
     """Return a sentence about an agent that called no tool, with the rate of doing nothing; empty for other agents."""
     # Benchmarks with tools store how these were described; a scenario may have none.
     judged = [r for r in results if r.status == "evaluated" and "dialect_option" in r.provenance]
-    if len(judged) < _SILENT or any(r.tool_calls or r.provenance.get("native_calls") for r in judged):
+    if len(judged) < _SILENT or any(_calls_tools(r) or r.provenance.get("native_calls") for r in judged):
         return ""
     return (
         f"the agent called no tool in any of {len(judged)} conversations; doing nothing scores "
         f"{sum(r.success for r in judged) / len(judged):.2f} here; a2a-bench doctor URL shows what it was sent"
     )
+
+
+def _calls_tools(result: TrialResult) -> bool:
+    # A task may begin in the middle of a conversation, in which its author let the agent call tools.
+    said = [turn for turn in result.transcript if turn.role == "agent" and turn.party is None]
+    return any(turn.calls for turn in said[-len(result.turn_latencies) or len(said) :])
 
 
 def caveats(results: Sequence[TrialResult]) -> Iterator[str]:

@@ -160,6 +160,15 @@ def test_a_selection_is_said_to_be_one() -> None:
     assert compliance(rows, made)[0].text == "fully conformant: MUST 1/1"
 
 
+def test_a_run_that_ended_early_vouches_for_nothing() -> None:
+    rows = report(result("passed")).rows
+    planned = [Planned(requirement(id), "JSONRPC") for id in ("SEND-003", "SEND-001", "SEND-002")]
+    (level,) = compliance(rows, planned, chosen=planned[:2])
+    wanted = "not judged completely: MUST 1/1; 1 not chosen; 1 not made, because the run ended early"
+    assert level.text == wanted
+    assert compliance(rows, planned, chosen=planned[:1])[0].verdict == "fully conformant"
+
+
 def test_a_profile_says_how_much_needs_a_wider_one() -> None:
     # The first holds in further places.
     varied = dataclasses.replace(requirement("SEND-003"), vary=Vary(states=("failed",)))

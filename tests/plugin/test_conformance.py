@@ -87,6 +87,15 @@ def test_a_run_of_the_protocol_shows_evidence_and_speaks_of_no_benchmark(
     assert "a2a/mock::" in result.stdout.str()
 
 
+def test_an_interrupted_run_calls_no_agent_conformant(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        "def pytest_runtest_setup(item):\n    if 'SEND-' in item.name:\n        raise KeyboardInterrupt"
+    )
+    result = bench("--a2a-endpoint", good_url, "-m", "conformance", "-k", "card or SEND-009")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["A2A 1.0: not judged completely: MUST *not made, because the run ended early*"])
+
+
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "n2"])
 def test_a_correct_agent_passes_everything(bench: Bench, good_url: str, workers: tuple[str, ...]) -> None:
     result = bench("--a2a-endpoint", good_url, "-m", "conformance", *workers)

@@ -41,6 +41,12 @@ def test_an_agent_that_calls_no_tool_is_the_first_line(bench: Bench, noop_url: s
     assert after.startswith("the agent called no tool in any of 3 conversations; doing nothing scores 0.00 here")
 
 
+def test_calls_that_a_task_begins_with_are_not_the_agents(bench: Bench, noop_url: str) -> None:
+    # An earlier agent created a task in what this one goes on with.
+    result = bench("--a2a-endpoint", noop_url, "-k", "update_task_with_message_history", "--a2a-trials=3")
+    result.stdout.fnmatch_lines(["the agent called no tool in any of 3 conversations; doing nothing scores 0.00 here*"])
+
+
 def test_a_narrow_terminal_gets_a_column_per_domain(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     result = desk()
