@@ -300,8 +300,8 @@ def read_rpc_error(raw: Any, status: int | None) -> ReplyError:
         return ReplyError(message=_as_json(raw), raw=raw, http_status=status)
     code = raw.get("code")
     # In Python True is 1, and in JSON it is no number. A code that is a text is one finding (ERR-001), not many.
-    is_code = isinstance(code, int | str) and re.fullmatch(r"-?\d{1,9}", str(code), re.ASCII)
-    number = int(code) if is_code else None
+    found = re.fullmatch(r"-?\d{1,9}", str(code), re.ASCII) if isinstance(code, int | str) else None
+    number = int(found[0]) if found else None
     data = raw.get("data")
     details = tuple(data) if isinstance(data, list) else ()
     name = _BY_CODE.get(number, "") if number is not None else ""
