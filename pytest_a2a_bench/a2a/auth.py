@@ -48,7 +48,7 @@ def place(credentials: Credentials, card: AgentCard | None) -> AuthParts:
 
 
 def explain_refusal(url: str, config: ClientConfig, sent: bool) -> str:
-    """Describe, for a 401 or 403, what was sent and what to do."""
+    """Describe, for a 401 or 403, the credentials that were sent, and the remedy."""
     if not config.has_credentials:
         return f"no credentials are configured; {config.token_advice}"
     if config.auth is None and not sent and may_receive(url, config):
@@ -119,7 +119,7 @@ _MAX_BODY = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Where a token is asked for, by whom, and what for."""
+    """The request for a token: endpoint, client, scopes."""
 
     client: OAuthClient
     token_url: str
@@ -127,7 +127,7 @@ class Grant:
 
 
 def authentication(config: ClientConfig, card: AgentCard | None) -> AuthParts:
-    """Return what authenticates requests to an agent: a token to be issued, the configured one, or nothing.
+    """Return the authentication of requests to an agent: a token to be issued, the configured one, or none.
 
     :param card: decides where it goes; None before it is known.
     :raises AuthenticationError: if the card names a token URL that the client's secret must not go to.

@@ -23,7 +23,7 @@ _EXCERPT = 200
 def parse_json(body: bytes | str) -> Any:
     """Parse JSON; no NaN, no invalid UTF-8, no nesting that exhausts the stack, no half surrogates.
 
-    :raises ProtocolError: that says what is wrong (a :class:`ReplyLimitError` for the nesting); nothing else is raised.
+    :raises ProtocolError: with the problem (a :class:`ReplyLimitError` for the nesting); nothing else is raised.
     """
     try:
         text = body.decode("utf-8-sig") if isinstance(body, bytes) else body
@@ -86,7 +86,7 @@ def is_cut(body: bytes | str) -> bool:
 
 
 def as_object(value: Any) -> Mapping[str, Any]:
-    """Return a JSON object, or an empty one in place of anything else: what a peer sends may be of any type."""
+    """Return a JSON object, or an empty one in place of anything else: a peer may send any type."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -195,11 +195,11 @@ class SSEParser:
 
 
 ENVELOPE = 16
-"""Levels that A2A itself may put around what an agent writes (JSON-RPC, task, artifact, part; protobuf's Struct)."""
+"""Levels of nesting that A2A itself puts around an agent's data (JSON-RPC, task, artifact, part, Struct)."""
 
 
 class Meter:
-    """Counts for one conversation; the event loop serves many, so what is measured is this thread's CPU time."""
+    """Counts for one conversation; the event loop serves many, so the thread's CPU time is measured."""
 
     def __init__(self, bounds: Bounds = DEFAULT_BOUNDS) -> None:
         self.bounds = bounds

@@ -65,7 +65,7 @@ class AgentCard:
 
     :param url: where the card was found.
     :param security: alternatives; each names the schemes that are needed together.
-    :param notes: what had to be put right to read it.
+    :param notes: the corrections that were needed to read it.
     """
 
     raw: Mapping[str, Any]
@@ -109,7 +109,7 @@ async def in_either_version(
     not an agent without a card.
 
     :param get: sends the request with these headers.
-    :param status: tells an answer's HTTP status.
+    :param status: gets an answer's HTTP status.
     :param protocol: the version that is wanted; with ``0.3`` the request without the header is the first.
     :returns: the first answer that is no refusal of the request; the first of all where each is one.
     """
@@ -126,7 +126,7 @@ def narrow_to_endpoint(raw: Mapping[str, Any], endpoint: str, card_url: str) -> 
 
     ``http://HOST/foo/bar`` may be the URL of an RPC interface whose card is at the server's root. It may also be an
     agent that is not there, on a server whose root is another one: that one was not meant. So of a card at the root
-    only what is at the endpoint's path, or below it, is the endpoint's.
+    only interfaces at the endpoint's path, or below it, are the endpoint's.
 
     :param card_url: where the card was found.
     :raises CardError: if the card is at the root and names no such interface; the message lists what it names.

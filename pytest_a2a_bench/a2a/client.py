@@ -90,7 +90,7 @@ class AgentConnection:
         return self._card or loop.run(self._fetch_card_once())
 
     async def acard(self) -> AgentCard:
-        """Do what :meth:`card` does, from any event loop."""
+        """Like :meth:`card`, from any event loop."""
         if self._card is not None:
             return self._card
         return await loop.bridge(self._fetch_card_once())
@@ -107,13 +107,13 @@ class AgentConnection:
         task that does not exist: whatever the agent answers, it is there.
 
         :param seconds: how long; the configuration's ``wait`` where None; 0 tries once.
-        :raises InfrastructureError: what the last try met.
+        :raises InfrastructureError: the error of the last try.
         """
         with waiting_for(f"the agent at {redact_url(self.config.endpoint, query=False)}"):
             return loop.run(self._await_card(self.config.wait if seconds is None else seconds))
 
     async def await_until_ready(self, seconds: float | None = None) -> AgentCard:
-        """Do what :meth:`wait_until_ready` does, from any event loop."""
+        """Like :meth:`wait_until_ready`, from any event loop."""
         return await loop.bridge(self._await_card(self.config.wait if seconds is None else seconds))
 
     async def _await_card(self, seconds: float) -> AgentCard:
@@ -306,7 +306,7 @@ class AgentConnection:
                 loop.run(self._close(), 5)
 
     async def aclose(self) -> None:
-        """Do what :meth:`close` does, from any event loop."""
+        """Like :meth:`close`, from any event loop."""
         await loop.bridge(self._close())
 
     async def _close(self) -> None:

@@ -53,7 +53,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class AuthParts:
-    """What authentication adds to a request; it shows names only."""
+    """The headers and parameters of authentication; it shows names only."""
 
     headers: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)

@@ -69,7 +69,7 @@ _NEVER_CONNECTED = ("failed to connect to all addresses", "DNS resolution failed
 
 @dataclass(slots=True)
 class Call:
-    """What one request is made with.
+    """The channel and the metadata of one request.
 
     :param stub: of a2a-sdk's generated code.
     :param users: requests that are under way on this channel.
@@ -81,7 +81,7 @@ class Call:
 
 
 class Channels:
-    """The channel in use, and those that only finish what was begun on them; lives on one event loop.
+    """The channel in use, and older ones that only finish their requests; lives on one event loop.
 
     :param open_channel: opens one, with options.
     :param make_stub: makes the stub of a channel.
@@ -123,14 +123,14 @@ class Channels:
             await self._close_unused()
 
     async def close(self) -> None:
-        """Close all channels, and what is under way on them."""
+        """Close all channels, with the requests that are under way on them."""
         self._closed = True
         for call in (self._current, *self._old):
             await call.channel.close()
         self._old.clear()
 
     async def _connect(self, channel: grpc.aio.Channel, record: RequestRecord) -> bool:
-        """Wait until the channel is connected, or has failed to; tell which.
+        """Wait until the channel is connected (True), or has failed to connect (False).
 
         Only after this it is known whether a request was sent.
         """
@@ -150,7 +150,7 @@ class Channels:
         return state is grpc.ChannelConnectivity.READY
 
     def _replace(self, call: Call) -> None:
-        """Let whatever comes next begin on a new channel; what others have under way on the old one goes on."""
+        """Begin the next requests on a new channel; requests under way on the old one go on."""
         if call is self._current and not self._closed:
             self._old.append(call)
             self._current = self._open()
@@ -299,7 +299,7 @@ async def _with_token(details: Any) -> Any:
 
 
 def explain_grpc(details: str, target: GrpcTarget, network: Network) -> str:
-    """Return why there is no connection and what to do, from the text of a gRPC error; empty where it says all."""
+    """Return the reason of a failed connection and the remedy, from a gRPC error; empty if its text says it all."""
     text = details.upper().replace(" ", "_")
     host = target.address.rpartition(":")[0] or target.address
     if "CERTIFICATE_HAS_EXPIRED" in text:

@@ -93,7 +93,7 @@ class HttpEdge:
     async def get(self, request: HttpRequest) -> tuple[int, bytes, str]:
         """Return status, body and the URL that answered, whatever the status is.
 
-        Redirects within the origin are followed. For what is not part of a conversation, as the agent card: nothing
+        Redirects within the origin are followed. For documents outside of a conversation, such as the card: nothing
         here is an agent's reply.
         """
         record = RequestRecord("", request.url, meter=Meter(self._config.bounds))
@@ -273,7 +273,7 @@ _REASONS = {
 
 
 def _watch(record: RequestRecord, size: int) -> Callable[[str, Mapping[str, object]], Awaitable[None]]:
-    """Return what httpcore tells its steps to: whether a request left is what they say about its body.
+    """Return a trace callback for httpcore: its events about the body show whether a request left.
 
     Without them (another transport than httpcore's), it is taken to have left.
     """

@@ -1,7 +1,7 @@
 """One event loop thread per process: every conversation of every agent runs on it.
 
 Synchronous callers (tau2's orchestrator lives in worker threads) hand coroutines over and wait. A forked child starts
-its own thread on first use; the interpreter's exit stops the thread and cancels what is left.
+its own thread on first use; the interpreter's exit stops the thread and cancels its remaining tasks.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ os.register_at_fork(after_in_child=_shared.forget)
 
 
 class Stop(threading.Event):
-    """An event that also ends what threads wait for on the shared loop, where they say so with :meth:`ends_waiting`."""
+    """An event that also ends the waits of threads on the shared loop that are marked with :meth:`ends_waiting`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class Stop(threading.Event):
         self._guard = threading.Lock()
 
     def set(self) -> None:
-        """Request the stop, and abort what is waited for. Does not wait; callable from any thread."""
+        """Request the stop, and abort waits. Does not wait itself; callable from any thread."""
         with self._guard:
             super().set()
             waited_for = tuple(self._futures)

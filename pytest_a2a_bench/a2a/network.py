@@ -1,6 +1,6 @@
 """TLS and proxy settings of connections to agents, and the addresses that may be called.
 
-Frozen values, read once from settings and environment; ``transport`` makes of them what httpx and gRPC take.
+Frozen values, read once from settings and environment; ``transport`` turns them into arguments of httpx and gRPC.
 """
 
 from __future__ import annotations
@@ -328,7 +328,7 @@ class ForbiddenAddress(EndpointUnreachableError):
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What may be called: public addresses, and the ranges that the operator allows beside them.
+    """The addresses that may be called: public ones, and the ranges that the operator allows beside them.
 
     :param allowed: further ranges, such as ``127.0.0.0/8`` or a container network's.
     """
@@ -361,7 +361,7 @@ class Guard:
         return address.is_global and not address.is_multicast
 
     async def vet(self, host: str, port: int) -> str:
-        """Do what :meth:`vet_now` does without keeping the event loop waiting."""
+        """Like :meth:`vet_now`, without blocking the event loop."""
         return await asyncio.get_running_loop().run_in_executor(None, self.vet_now, host, port)
 
     def vet_now(self, host: str, port: int) -> str:

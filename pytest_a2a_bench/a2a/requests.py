@@ -121,9 +121,9 @@ class RequestRecord:
     :param answered: whether an answer had begun to arrive.
     :param left: whether the request may have reached the agent whole; False only where it certainly did not.
     :param begun: called when a piece of a stream arrives.
-    :param raw: what arrived, bounded.
-    :param meter: what reading the answer is counted by.
-    :param headers: what goes with the request beside what the protocol wants: HTTP headers, gRPC metadata.
+    :param raw: the received text, bounded.
+    :param meter: counts the cost of reading the answer.
+    :param headers: HTTP headers or gRPC metadata of the request beside those of the protocol.
     """
 
     request_id: str
@@ -144,7 +144,7 @@ class RequestRecord:
     _started: float = field(default_factory=time.perf_counter)
 
     def keep(self, document: bytes | str) -> None:
-        """Keep what arrived, as long as it is not too much."""
+        """Keep received text, within bounds."""
         room = RAW_LIMIT - self._raw_size
         if room > 0:
             text = document[:room].decode("utf-8", "replace") if isinstance(document, bytes) else document[:room]
@@ -153,7 +153,7 @@ class RequestRecord:
 
     @property
     def raw(self) -> str:
-        """What arrived, one document a line."""
+        """The received documents, one a line."""
         return "\n".join(self._raw)
 
     @property
@@ -223,14 +223,14 @@ class Tape(Protocol):
 
 
 class Requests:
-    """Sends requests, repeats those that may be repeated, and keeps account of every try.
+    """Sends requests, repeats those that may be repeated, and records every try.
 
     :ivar metrics: one entry for each try.
     :ivar count: tries, polls included.
     :ivar limit: ends the turn when its time is up.
-    :ivar waiting_for: what the conversation waits for, as a time-out's message says it.
-    :ivar meter: counts what reading the answers takes.
-    :ivar turn_span: what requests are part of, for tracing.
+    :ivar waiting_for: the current wait, for the message of a time-out.
+    :ivar meter: counts the cost of reading the answers.
+    :ivar turn_span: the span that requests are part of.
     """
 
     def __init__(self, config: ClientConfig, pace: Pace) -> None:
@@ -247,7 +247,7 @@ class Requests:
     def tries(self, wire: Wire, what: str, context_id: str | None, *, poll: bool = False) -> Tries:
         """Return the tries of one request.
 
-        :param what: what is waited for, for messages.
+        :param what: the awaited thing, for messages.
         :param poll: whether it only asks, so that it may be repeated whatever became of it.
         """
         return Tries(self, wire, what, context_id, poll)

@@ -78,9 +78,9 @@ class AgentSession:
     :ivar a2a_task_id: the last task that the agent worked on.
     :ivar turn_seconds: seconds of every turn that ended in an answer, or in the agent giving up: from the first sending
         of the message to the settled answer, repetitions and polls included, the agent card's first fetching not.
-    :ivar usage: the sum of what the agent reported about itself.
-    :ivar span: what turns are part of, for tracing; ``findings`` deviations on the wire that were tolerated.
-    :ivar is_over: set where the conversation ended within a turn, so that what becomes of that says nothing.
+    :ivar usage: the sum of the usage that the agent reported.
+    :ivar span: the span that turns are part of; ``findings`` deviations on the wire that were tolerated.
+    :ivar is_over: set if the conversation ended within a turn, so that the turn's outcome says nothing.
     :ivar tainted: what left it unknown how far the agent is: a message that may have been delivered, a turn that was
         given up. A benchmark may overlook that; its trial is not evaluated all the same.
     :ivar party: the agent's name where it is not the one under test; its errors say so.
@@ -151,11 +151,11 @@ class AgentSession:
         return loop.run(self._run_turn(parts, timeout))
 
     def begin(self, parts: Sequence[Part], timeout: float | None = None) -> Future[AgentReply]:
-        """Do what :meth:`send` does without waiting: cancelling the future gives the turn up."""
+        """Like :meth:`send`, without waiting: cancelling the future gives the turn up."""
         return loop.submit(self._run_turn(parts, timeout))
 
     async def asend(self, parts: Sequence[Part], timeout: float | None = None) -> AgentReply:
-        """Do what :meth:`send` does, from any event loop."""
+        """Like :meth:`send`, from any event loop."""
         return await loop.bridge(self._run_turn(parts, timeout))
 
     def cancel(self) -> None:
@@ -177,7 +177,7 @@ class AgentSession:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Keep what is sent inside the block out of the conversation's record: requests, history, usage, cassette."""
+        """Keep messages inside the block out of the conversation's record: requests, history, usage, cassette."""
         kept = {name: getattr(self, name) for name in _RECORD}
         self._requests, self._tape, self.listener = Requests(self._config, self._connection.pace), None, None
         self.history, self.turn_seconds, self.findings, self.usage, self.span = [], [], [], Usage(), NO_SPAN

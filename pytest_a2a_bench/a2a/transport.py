@@ -38,7 +38,7 @@ _NO_LIMITS = httpx.Limits()
 
 
 class RefusedConnection(httpx.ConnectError):
-    """No connection came about, and the message says why and what to do."""
+    """No connection came about; the message has the reason and the remedy."""
 
 
 @functools.lru_cache(maxsize=16)
@@ -386,7 +386,7 @@ NOT_YET_VALID, EXPIRED, WRONG_NAME = (9,), (10,), (62, 64)
 
 
 def explain(error: BaseException, url: str, network: Network, proxy: str | None, *, withheld: bool = False) -> str:
-    """Return why there is no connection and what to do; empty where the error itself says all that is known.
+    """Return the reason of a failed connection and the remedy; empty if the error itself says all that is known.
 
     :param withheld: whether our certificate is one that this URL may not see.
     """
@@ -411,7 +411,7 @@ def explain(error: BaseException, url: str, network: Network, proxy: str | None,
 
 
 def explain_certificate(code: int, message: str, host: str) -> str:
-    """Return what is wrong with a server's certificate (``code``: one of OpenSSL's X509_V_ERR_*)."""
+    """Return the problem of a server's certificate (``code``: one of OpenSSL's X509_V_ERR_*)."""
     if code in EXPIRED:
         return f"the certificate of {host} has expired; renew it, or correct this machine's clock; {_LAST_RESORT}"
     if code in NOT_YET_VALID:
@@ -455,7 +455,7 @@ def _withheld(origin: str) -> str:
 
 
 def explain_proxy(proxy: str, answer: str) -> str:
-    """Return what to do where a proxy refused with an answer."""
+    """Return the remedy for a refusal by a proxy."""
     what = f"the proxy {redact_url(proxy)} refuses the connection ({answer})"
     if "407" in answer:
         return f"{what}; put user and password into its URL in HTTPS_PROXY (http://USER:PASSWORD@HOST:PORT)"

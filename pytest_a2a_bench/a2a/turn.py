@@ -1,4 +1,4 @@
-"""From what arrives in one turn to one reply: the turn itself is pure, :func:`read_events` waits for what it is fed.
+"""Make one reply from the events of a turn: the turn itself is pure, :func:`read_events` waits for its events.
 
 Rules: a Message's parts are the answer; else the artifacts of the task; else the text of its status. What an agent
 says while ``working`` is never the answer; nor is the history, where servers keep just that. A task that waits
@@ -49,7 +49,7 @@ _COST = ("cost_usd", "cost", "costUsd", "total_cost")
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """What an agent answered in one turn.
+    """The answer of an agent in one turn.
 
     :param state: of the task, such as ``completed`` or ``input-required``; None for a Message.
     :param raw: the answer's JSON text, bounded, for the transcript.
@@ -80,7 +80,7 @@ class AgentReply:
 class Turn:
     """Collects the events of one turn until there is an answer.
 
-    :param earlier: the last turn in which the agent named a task: what that delivered is no part of this
+    :param earlier: the last turn in which the agent named a task: output delivered then is no part of this
         answer. An artifact's id is unique within its task only (§4.1.7), so that another task's artifacts are all new.
     :ivar broken: whether the stream ended before the answer was there, so that it can only be asked for.
     :ivar lost: how the stream of a known task was lost; empty where it was not.
@@ -133,7 +133,7 @@ class Turn:
         return {**self._delivered_before(), **self.artifacts}
 
     def _delivered_before(self) -> dict[str, tuple[Part, ...]]:
-        """Return what earlier turns delivered of this task; an artifact's id means nothing in another one."""
+        """Return the output of this task in earlier turns; an artifact's id means nothing in another task."""
         return self._seen if self._seen_in == self.task_id else {}
 
     def feed(self, event: InEvent) -> None:
@@ -208,7 +208,7 @@ class Turn:
         )
 
     def status_text(self) -> str:
-        """What the status says, as text."""
+        """The text of the status message."""
         return _text_of(self._status) if self._status else ""
 
     def _answer(self) -> tuple[Part, ...]:
@@ -224,7 +224,7 @@ class Turn:
         return fresh or status
 
     def _fresh(self) -> tuple[Part, ...]:
-        """Return what no earlier turn has delivered."""
+        """Return the output that no earlier turn has delivered."""
         seen = self._delivered_before()
         found = []
         for key, artifact in self._artifacts.items():
@@ -284,7 +284,7 @@ _THOUGHT_KINDS = ("type", "kind", "adk_type", "part_type")
 
 
 def _without_thoughts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Drop what an agent marks as a model's thinking: it is neither said to the user nor carried out."""
+    """Drop parts that an agent marks as a model's thinking: they are neither for the user nor carried out."""
     return tuple(p for p in parts if not p.metadata or not _is_thought(p.metadata))
 
 
@@ -295,7 +295,7 @@ def _is_thought(metadata: Mapping[str, Any]) -> bool:
 
 
 def read_usage(metadata: Mapping[str, Any]) -> Usage | None:
-    """Return the usage that one metadata object reports, or None. What is not reported stays None, not zero."""
+    """Return the usage that one metadata object reports, or None. Numbers that it lacks stay None, not zero."""
     for name in _CONTAINERS:
         found = metadata.get(name)
         if isinstance(found, Mapping):

@@ -31,14 +31,14 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_a2a_bench_suites() -> Sequence[Suite]:
-    """Offer the suites that come with this package, as anybody's plugin offers its own."""
+    """Offer the suites of this package, by the same hook as other plugins."""
     from pytest_a2a_bench.benchmarks import registry
 
     return registry.built_in()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Load the settings and register what this process needs, now or when a test requests a fixture of ours."""
+    """Load the settings and register this process's plugins, now or when a test requests a fixture of ours."""
     from pytest_a2a_bench.plugin import fixtures
 
     config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
@@ -59,7 +59,7 @@ def _requests_ours(test: object) -> bool:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stop what was started."""
+    """Stop agents and servers that this process started."""
     if options.is_resting(config):
         return
     from pytest_a2a_bench.plugin import lifecycle
@@ -116,7 +116,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Check what was collected."""
+    """Check the collected items."""
     if options.is_resting(session.config) and not any(map(_requests_ours, session.items)):
         return
     from pytest_a2a_bench.plugin import lifecycle
@@ -125,7 +125,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
-    """Describe what joined the session, and what did not."""
+    """Describe the suites that joined the session, and those that did not."""
     if options.is_resting(config):
         return []
     from pytest_a2a_bench.plugin import state
@@ -157,7 +157,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Stop the conversations that nobody waits for any more."""
+    """Stop conversations whose items will not run."""
     if options.is_resting(session.config):
         return
     from pytest_a2a_bench.plugin import lifecycle

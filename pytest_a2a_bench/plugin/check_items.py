@@ -39,7 +39,7 @@ class ItemCheck:
 
     @property
     def short_id(self) -> str:
-        """What stands in the brackets of a node id: ``SEND-003-JSONRPC``, ``CARD-004``."""
+        """The text in the brackets of a node id: ``SEND-003-JSONRPC``, ``CARD-004``."""
         return short_id(self.suite, self.planned.requirement, self.planned.binding)
 
 
@@ -272,7 +272,7 @@ class Summary:
         self._is_interrupted = True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note what a report says about its check."""
+        """Keep the result of a check from its report."""
         values = _values(report)
         if "check" not in values:
             return

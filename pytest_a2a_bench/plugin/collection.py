@@ -55,7 +55,7 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
 
 
 class Census(NamedTuple):
-    """What the collected items need."""
+    """The needs of the collected items: an agent, trials, checks."""
 
     trials: list[pytest.Item]
     users: list[pytest.Item]
@@ -312,7 +312,7 @@ def decides_early(run: BenchRun) -> bool:
 
 
 def seed_of(run: BenchRun) -> str:
-    """Return what the order is drawn from.
+    """Return the seed of the trials' order.
 
     No fixed seed: where an unlucky order puts the easy tasks first, every run of an agent would be judged wrongly.
     """
@@ -337,7 +337,7 @@ def draw(session: pytest.Session, run: BenchRun) -> None:
 
 
 def divide(session: pytest.Session, run: BenchRun) -> None:
-    """Leave out the trials that belong to other shards, and note what the whole is.
+    """Leave out the trials that belong to other shards, and note the whole selection.
 
     Checks of the protocol are divided by their node ids; the user's own tests stay, in every shard.
     """
@@ -376,7 +376,7 @@ def trials_elsewhere(run: BenchRun) -> int:
 
 
 def write_manifest(session: pytest.Session, run: BenchRun) -> None:
-    """Write what this run is asked to do, if trials were selected, if only for other shards, and there is an agent."""
+    """Write the plan of this run, if trials were selected, if only for other shards, and there is an agent."""
     if not run.collected.whole or run.plan.endpoint is None or session.config.option.collectonly:
         return
     nodeids = {item.nodeid: str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash}
@@ -409,6 +409,6 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
 
 
 def categories_of(session: pytest.Session) -> dict[str, str]:
-    """Return what the tasks of this process's items are about, as far as they have a category."""
+    """Return the categories of the tasks of this process's items, as far as they have one."""
     trials = [item.stash[TRIAL] for item in session.items if TRIAL in item.stash]
     return {trial.key.task_key: trial.task.category for trial in trials if trial.task.category}

@@ -28,7 +28,7 @@ _NAMES = re.compile(r"(?:run|decided|breaker(?:-[\w-]+)?)\.json|trials/[^/\\]+\.
 
 
 def join(config: pytest.Config, run: BenchRun, channel: Any) -> None:
-    """Register what a process has to do with workers elsewhere.
+    """Register the plugins for workers on other machines.
 
     :param channel: of a worker that is elsewhere itself: to its controller.
     """
@@ -115,7 +115,7 @@ class ControllerPlace:
 
 
 class Controller:
-    """The controller's side: keeps what workers elsewhere write."""
+    """The controller's side: keeps the files that workers on other machines write."""
 
     def __init__(self, run: BenchRun) -> None:
         self.run = run

@@ -21,10 +21,10 @@ PREFIX = "a2a."
 """How the names of our properties begin."""
 
 STOPPED = "stopped"
-"""Property of a trial that was not run, and of the one that opened the breaker: what happened and what to do."""
+"""Property of a trial that was not run, and of the one that opened the breaker: the event and the remedy."""
 
 MISSED = "a2a_missed"
-"""Set on the report of a trial whose miss is excused: what tells it from an expected failure of the user's own."""
+"""Set on the report of a trial whose miss is excused; an expected failure of the user's own has no such mark."""
 
 
 def add_explanation(report: pytest.TestReport, title: str, text: str, headline: str | None) -> None:
@@ -46,12 +46,12 @@ def add_explanation(report: pytest.TestReport, title: str, text: str, headline: 
 
 
 def sections_of(report: pytest.TestReport) -> list[tuple[str, str]]:
-    """Return what a report has to say beside its traceback, by title: captured output, and our explanations."""
+    """Return the sections of a report beside its traceback, by title: captured output, and our explanations."""
     return [*report.sections, *((name, text) for name, text, *_ in getattr(report.longrepr, "sections", ()))]
 
 
 def set_properties(item: pytest.Item, values: Mapping[str, str | int | float | bool]) -> None:
-    """Put scalars into an item's properties, in place of what an earlier run of it (a rerun) left."""
+    """Put scalars into an item's properties, in place of those of an earlier run of it (a rerun)."""
     # 0.1 + 0.2 is no number that a person wants to read.
     values = {name: round(value, 9) if isinstance(value, float) else value for name, value in values.items()}
     # A rerun must not report the properties of the try before it.
@@ -105,7 +105,7 @@ class Warnings:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
-        """Change a warning before anybody shows it or sends it on."""
+        """Change a warning before it is shown or sent to the controller."""
         message = warning_message.message
         text = str(message)
         clean = sanitise(KNOWN.hide(text))
@@ -134,7 +134,7 @@ def say(terminal: Any, line: str, **markup: bool) -> None:
 
 
 def conceal(config: pytest.Config, run: BenchRun) -> None:
-    """Hide what this process knows, until pytest's configuration ends."""
+    """Hide this process's secrets in reports and logs, until pytest's configuration ends."""
     settings = run.settings
     config.add_cleanup(KNOWN.remember([*in_environment(os.environ, *settings.secret_variables), *settings.secrets]))
     config.pluginmanager.register(Concealment(), "a2a-bench-concealment")

@@ -1,6 +1,6 @@
 """The fixtures that tests use: ``trial``, ``bench_task``, ``agent_card``, ``a2a_client``, and those to override.
 
-Registered in every pytest run, so what they need is imported by the one that is asked for.
+Registered in every pytest run, so each fixture imports its own needs when it is requested.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def a2a_client_config(_a2a_endpoint: BenchRun) -> ClientConfig:
 
 @pytest.fixture(scope="session")
 def a2a_dialect(request: pytest.FixtureRequest) -> Dialect:
-    """The dialect of ``--a2a-dialect``: writes what an agent is told, and reads what it answers; needs no agent."""
+    """The dialect of ``--a2a-dialect``: writes messages to an agent and reads its answers; needs no agent."""
     from pytest_a2a_bench import dialects
     from pytest_a2a_bench.plugin import options, state
 
@@ -149,13 +149,13 @@ def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2
 
 @pytest.fixture(scope="session")
 def card_findings(_a2a_subject: Subject) -> list[Finding]:
-    """What is wrong with the agent's card: a list of findings with rule, severity, pointer, found, expected, fix."""
+    """The findings about the agent's card: a list with rule, severity, pointer, found, expected, fix."""
     return list(_a2a_subject.findings)
 
 
 @pytest.fixture(scope="session")
 def conformance_findings(request: pytest.FixtureRequest, _a2a_subject: Subject, _a2a_judge: Judge) -> list[Finding]:
-    """What the whole agent does wrong, its card and its protocol: every check of the profile is made, once for all."""
+    """The findings about the whole agent, card and protocol: every check of the profile is made, once per session."""
     from pytest_a2a_bench.plugin import state
 
     profile = state.of(request.config).settings.conformance_profile
@@ -172,7 +172,7 @@ def conformance_findings(request: pytest.FixtureRequest, _a2a_subject: Subject, 
 def a2a_wire(
     request: pytest.FixtureRequest, _a2a_subject: Subject, a2a_client_config: ClientConfig
 ) -> Iterator[RawWire]:
-    """Raw exchanges with the agent: ``a2a_wire.call("GetTask", {"id": "x"}).error`` is what came, unread by any SDK."""
+    """Raw exchanges with the agent: ``a2a_wire.call("GetTask", {"id": "x"}).error`` is the error as received."""
     from pytest_a2a_bench.plugin import state, verdicts
 
     wire = verdicts.open_raw_wire(state.of(request.config), _a2a_subject, a2a_client_config)

@@ -49,7 +49,7 @@ _NOT_FOR = ("session", "lfplugin", "stepwiseplugin", "a2a-bench-gates")
 
 
 class Gatekeeper:
-    """Listens to reports, judges, and tells.
+    """Listens to reports, judges the gates, and prints their verdicts.
 
     :ivar verdict: None until the items ran, and where there was nothing to judge.
     :ivar stored: the same as it is in ``verdict.json``.
@@ -306,7 +306,7 @@ class Gatekeeper:
         return list(describe_quarantine(entries, self.reporting.results())) if entries else []
 
     def _empty_lines(self) -> Iterator[str]:
-        """Explain why nothing ran, where only the workers or nobody said so."""
+        """Explain why nothing ran, if pytest has not said so."""
         if self.elsewhere:
             are = "is" if self.elsewhere == 1 else "are"
             trials = count(self.elsewhere, "trial")
@@ -332,7 +332,7 @@ class Gatekeeper:
 
 
 def _marks(excused: list[Any]) -> dict[str, str]:
-    """Return the keys of misses that are excused, and what excuses each beside a gate that counts it."""
+    """Return the keys of excused misses, and the excuse of each beside a gate that counts it."""
     reasons = {str(dict(r.user_properties).get("a2a.key")): re.match(r"\w+ \((.*?)\): ", r.wasxfail) for r in excused}
     return {key: found[1] if found else "" for key, found in reasons.items()}
 
@@ -353,7 +353,7 @@ def register_early(config: pytest.Config, run: BenchRun) -> None:
 
 
 class EarlyStop:
-    """Reads the report of every trial, and tells the processes that run trials which of them need not begin.
+    """Reads the report of every trial, and informs the processes that run trials which of them need not begin.
 
     :ivar problem: why nothing can be decided early; empty where it can.
     """
@@ -370,7 +370,7 @@ class EarlyStop:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take in a trial, by what its report says of it."""
+        """Take in a trial from its report."""
         values = dict(report.user_properties)
         key = values.get(PREFIX + "key")
         if key is None or self.problem or str(report.outcome) == "rerun" or report.when == "teardown":
@@ -396,7 +396,7 @@ class EarlyStop:
 
     @property
     def standing(self) -> tuple[Mapping[str, Decision], bool]:
-        """What was decided early and counts, and whether trials are missing that an undecided gate counts."""
+        """The early decisions that count, and whether trials are missing that an undecided gate counts."""
         return self._verdict.standing(self._left_out) if self._verdict is not None else ({}, False)
 
     @property
@@ -406,7 +406,7 @@ class EarlyStop:
 
     @property
     def notes(self) -> Iterator[str]:
-        """Describe how much did not run and why, and what the rest was spent on."""
+        """Describe how many trials did not run and why, and what the others decided."""
         if self.problem:
             yield f"--a2a-trials auto could decide nothing early: {self.problem}"
         elif self._left_out:

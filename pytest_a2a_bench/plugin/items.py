@@ -101,7 +101,7 @@ def _parameters(metafunc: pytest.Metafunc, marker: pytest.Mark, run: BenchRun) -
 
 
 def _function(metafunc: pytest.Metafunc) -> Callable[..., object]:
-    """Return what a test does, called without ``self``: a class's is called on one instance for all trials."""
+    """Return a test as a function without ``self``: a class's test is called on one instance for all trials."""
     plain: Callable[..., object] = metafunc.function
     bound: Callable[..., object] = getattr(metafunc.cls(), plain.__name__) if metafunc.cls is not None else plain
     return bound

@@ -75,7 +75,7 @@ def configure(config: pytest.Config) -> None:
 
 
 def _take_offers(config: pytest.Config) -> None:
-    """Ask plugins and conftest files what they add, as installed distributions say it by their entry points."""
+    """Ask plugins and conftest files for extensions, beside those of entry points."""
     config.add_cleanup(extensions.withdraw)
     try:
         for kind in extensions.KINDS:
@@ -135,7 +135,7 @@ def _results(config: pytest.Config, resolution: resolve.Resolution) -> tuple[Pat
 
 
 def _removed_assertions(config: pytest.Config) -> Iterator[str]:
-    """Report that nothing would be asserted: with python -O only what pytest rewrites keeps its assertions."""
+    """Report that nothing would be asserted: under python -O only modules that pytest rewrites keep assertions."""
     if sys.flags.optimize and config.getoption("assertmode") == "plain":
         yield (
             "--assert=plain: Python removes assertions (-O, PYTHONOPTIMIZE), so that every trial would pass; "
@@ -144,7 +144,7 @@ def _removed_assertions(config: pytest.Config) -> Iterator[str]:
 
 
 def _take_part(config: pytest.Config, run: BenchRun) -> None:
-    """Choose what joins, and register what listens: on the controller, where the run may use us."""
+    """Choose the suites, and register the listeners: on the controller, if the run may use us."""
     from pytest_a2a_bench.plugin import collection, gates, terminal
 
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
@@ -208,7 +208,7 @@ def make_items(metafunc: pytest.Metafunc) -> None:
 
 
 def adopt_item(item: pytest.Item) -> None:
-    """Note what an item reports, and which id on the command line meant it, and give it its keywords."""
+    """Note an item's node id and the argument of the command line that selected it, and give it its keywords."""
     run = state.of(item.config)
     run.collected.found_ids.update(wanted for wanted in run.plan.selection.ids if shim.is_below(item.nodeid, wanted))
     parameters = getattr(getattr(item, "callspec", None), "params", {})
@@ -224,7 +224,7 @@ def adopt_item(item: pytest.Item) -> None:
 
 
 def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: pytest.TestReport) -> None:
-    """Let an item's report say what its trial or its check came to."""
+    """Put the outcome of a trial or check into its item's report."""
     if TRIAL in item.stash:
         from pytest_a2a_bench.plugin import outcome
 
@@ -290,7 +290,7 @@ def conclude_collection(session: pytest.Session) -> None:
 
 
 def finish(session: pytest.Session) -> None:
-    """Abort what still runs; finished trials are in their files already."""
+    """Abort running trials; finished ones are in their files already."""
     services = state.of(session.config).services
     # From now on SIGTERM is only noted: the summary is as short as anything that it could be cut to.
     services.is_ending = True

@@ -58,7 +58,7 @@ def _wait(item: pytest.Item, key: TrialKey, schedule: Schedule) -> TrialResult:
 
 
 def unstored(key: TrialKey, error: Exception, category: str = "") -> TrialResult:
-    """Return what is to be reported of a trial whose result could not be stored."""
+    """Return the message about a trial whose result could not be stored."""
     kind = type(error).__name__
     return TrialResult(key, "infrastructure_error", error=str(error), error_type=kind, category=category)
 
@@ -70,7 +70,7 @@ def forget(item: pytest.Item) -> None:
 
 
 def properties(result: TrialResult, path: str | None) -> dict[str, str | int | float | bool]:
-    """Return the scalars that every reporter gets, without those that are not known."""
+    """Return the scalars for every reporter, without unknown ones."""
     wire, provenance, suite = result.wire, result.provenance, registry.find(result.key.suite)
     why = None if result.success else diagnosis_of(result)
     metrics = result.reward_info.metrics if result.reward_info else {}
@@ -196,7 +196,7 @@ def _milliseconds(latencies: Sequence[float], percent: float) -> float | None:
 
 
 def excuse_miss(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
-    """Turn the failure of a tolerated miss into what reporters know as an expected failure.
+    """Turn the failure of a tolerated miss into an expected failure (``xfail``), which reporters know.
 
     Of one that is not tolerated the traceback is left out where it only says that a trial is no success.
     """
@@ -219,7 +219,7 @@ def excuse_miss(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.Te
 
 
 def fail_unsolved(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Let a test fail that decides its trial's reward together with a judge, where the judge saw what it did not."""
+    """Let a test fail whose judge saw a miss: test and judge decide its trial's reward together."""
     result = item.stash.get(RESULT, None)
     if report.when != "call" or not report.passed or result is None:
         return
@@ -228,13 +228,13 @@ def fail_unsolved(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 def _decides_reward(result: TrialResult) -> bool:
-    """Return whether a trial's reward is what its own test asserts."""
+    """Return whether a trial's reward is decided by its own test's assertions."""
     suite = registry.find(result.key.suite)
     return suite is not None and suite.from_test is not None
 
 
 def _reason(item: pytest.Item, result: TrialResult, run: BenchRun) -> str | None:
-    """Return what a tolerated miss is reported with, or None where a miss is a failure."""
+    """Return the reason that a tolerated miss is reported with, or None where a miss is a failure."""
     entry = quarantine_of(result.key, run.plan.quarantine)
     if entry is not None:
         what = f"{EXCUSED} (quarantined until {entry.expires}: {one_line(entry.reason)})"

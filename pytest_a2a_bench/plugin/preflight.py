@@ -71,7 +71,7 @@ def _meet_others(settings: Settings) -> None:
 def find_agent(run: BenchRun) -> None:
     """Start the built-in agent or wait for the endpoint, and read its card.
 
-    :raises pytest.UsageError: one line that says what is wrong.
+    :raises pytest.UsageError: with the problem in one line.
     """
     try:
         if run.settings.agents:

@@ -1,4 +1,4 @@
-"""What a run publishes: Markdown, GitHub's summary, the history of runs, the HTML page and the live page."""
+"""Publish a run: Markdown, GitHub's summary, the history of runs, the HTML page and the live page."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Publisher:
         self._unwritten = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note what is wrong with an item of ours; a rerun replaces what was noted."""
+        """Note the problem of an item of ours; a rerun replaces it."""
         values = dict(report.user_properties)
         if "a2a.key" not in values and not report.nodeid.startswith("a2a/"):
             return
@@ -213,7 +213,7 @@ def _spent(latencies: list[float], usage: Usage) -> Mapping[str, Any]:
 
 
 def outlook_lines(run: BenchRun, keys: Sequence[TrialKey], workers: int = 1) -> Iterator[str]:
-    """Yield what gates can tell of these trials."""
+    """Yield the outlook of the gates on these trials."""
     # Trials that the command line names are judged one by one.
     if run.plan.named or not keys:
         return
@@ -410,6 +410,6 @@ class LivePage:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
-        """Remove what conversations left behind, while the directory is this run's and not another's."""
+        """Remove temporary files of conversations, as long as the directory belongs to this run."""
         if self.run.services.lock is not None:
             live.clear(self.run.plan.results)

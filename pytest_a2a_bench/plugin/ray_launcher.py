@@ -32,7 +32,7 @@ UNPLACED = "A2A_BENCH_UNPLACED"
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a worker needs.
+    """The configuration of a worker.
 
     :param address: of the cluster, as ``ray.init`` takes it.
     :param cpus: that it reserves, also less than one.
@@ -57,7 +57,7 @@ class Terms:
 
     @classmethod
     def of(cls, argument: str) -> Terms:
-        """Read what :meth:`to_argument` wrote."""
+        """Read the output of :meth:`to_argument`."""
         values = json.loads(base64.urlsafe_b64decode(argument))
         return cls(**values | {"environment": tuple(values["environment"])})
 
@@ -130,7 +130,7 @@ class Unplaced(Exception):
 
 
 def _knock(address: str) -> None:
-    """Raise OSError where nobody listens at all: Ray itself tries for some minutes."""
+    """Raise OSError if nothing listens at the address: Ray itself tries for some minutes."""
     there = urlsplit(address if "://" in address else f"//{address}")
     if there.hostname and there.port:
         socket.create_connection((there.hostname, there.port), _KNOCK_SECONDS).close()

@@ -283,7 +283,7 @@ def _nearest(value: str, directory: Path) -> Path:
 
 
 def ray_problems(settings: Settings, config: pytest.Config) -> list[str]:
-    """Describe what is wrong with the options; one line each."""
+    """Describe the problems of the options, one line each."""
     if settings.ray is None:
         return []
     found = []
@@ -306,7 +306,7 @@ def ray_problems(settings: Settings, config: pytest.Config) -> list[str]:
 
 
 def runtime_env(settings: Settings) -> dict[str, Any]:
-    """Return what ``ray-runtime-env`` says.
+    """Return the value of ``ray-runtime-env``.
 
     :raises ValueError: if it cannot be read.
     """
@@ -324,7 +324,7 @@ def runtime_env(settings: Settings) -> dict[str, Any]:
 def read_files(run: BenchRun, directory: Path) -> None:
     """Read baseline, quarantine, the last run's misses into the run; problems go into its plan.
 
-    :param directory: what relative names are relative to.
+    :param directory: the directory that relative names start from.
     """
     found = files.read(run.settings, directory, run.plan.results)
     run.services.baseline = found.baseline
@@ -345,7 +345,7 @@ def read_files(run: BenchRun, directory: Path) -> None:
 def read_variables(settings: Settings) -> tuple[dict[str, str], tuple[str, ...]]:
     """Read the environment variables of ``env-file``.
 
-    :return: the variables, and what is wrong with the file.
+    :return: the variables, and the problems of the file.
     """
     if settings.env_file is None:
         return {}, ()

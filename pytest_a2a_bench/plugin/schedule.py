@@ -1,4 +1,4 @@
-"""Conversations run ahead of the items that report them, and what they are run with: connections, store, observers."""
+"""Run conversations ahead of the items that report them, with their connections, store and observers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TICK = 0.5
 
 
 class _Reported(NamedTuple):
-    """What is kept of a trial that was reported: its result only where no file has it."""
+    """A reported trial in memory: with its result only if no file has it."""
 
     is_repeated: bool
     result: TrialResult | None
@@ -116,7 +116,7 @@ class Schedule:
             self._pools[0].submit(item.stash[TRIAL].key)
 
     def stop(self) -> None:
-        """Start nothing more and abort what is running. Does not wait; callable from any thread."""
+        """Start no more trials and abort the running ones. Does not wait; callable from any thread."""
         self._stopped = True
         for pool in self._pools:
             pool.cancel_all()
@@ -186,7 +186,7 @@ def _is_done(key: TrialKey, run: BenchRun, store: Store) -> bool:
 
 
 def ticker(config: pytest.Config, run: BenchRun) -> Callable[[], None]:
-    """Return what to call while an item waits: the progress line, in the process that has a terminal."""
+    """Return the callback while an item waits: it writes the progress line, in the process that has a terminal."""
     reporting = config.pluginmanager.get_plugin("a2a-bench-reporting")
     if reporting is None:
         return lambda: None
@@ -262,7 +262,7 @@ def _further(run: BenchRun, connections: Mapping[str | None, AgentConnection]) -
 
 
 def _stopping(run: BenchRun, connection: AgentConnection, name: str | None) -> Stopping:
-    """Return what decides, for this process, whether trials of an agent may still begin."""
+    """Return this process's decision on whether trials of an agent may still begin."""
     settings = run.settings
     # The calendar's clock is the one that a worker on another machine has too.
     end = time.monotonic() + run.plan.end - time.time() if run.plan.end is not None else None

@@ -218,7 +218,7 @@ def _is_candidate(module: SuiteModuleSpec, run: BenchRun, config: pytest.Config)
 
 # Numbers are left out: any digit has been let in above.
 def _conceivable(suite: Suite, module: SuiteModuleSpec) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield what ``-k`` and ``-m`` would look at in items of each category, apart from the numbers of tasks."""
+    """Yield the keywords and marks of items of each category, for ``-k`` and ``-m``, without the numbers of tasks."""
     for category in suite.categories:
         marks = [suite.name, module.domain, category]
         yield [module.nodeid, f"test_{module.domain}[{category}-]", "split_base", *marks], marks

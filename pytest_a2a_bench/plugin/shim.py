@@ -144,7 +144,7 @@ def is_below(nodeid: str, ancestor: str) -> bool:
 def would_select(keyword: str, marker: str, names: Iterable[str], marks: Mapping[str, Mapping[str, str]]) -> bool:
     """Return whether ``-k`` and ``-m`` would select an item that does not exist yet; true where that is unknown.
 
-    :param names: what ``-k`` would look at.
+    :param names: the keywords for ``-k``.
     :param marks: the item's markers with their keyword arguments.
     """
     try:
@@ -171,9 +171,9 @@ def _expression(expression: Any, text: str) -> Any:
 
 
 def fixture_definition(node: Any, name: str) -> pytest.FixtureDef[Any] | None:
-    """Return the definition of a fixture that wins for a test, or None where pytest does not tell.
+    """Return the fixture definition that a test gets, or None if pytest does not know.
 
-    :param node: a test function, or what a Metafunc calls its definition.
+    :param node: a test function, or the ``definition`` of a Metafunc.
     """
     info = getattr(node, "_fixtureinfo", None)
     definitions = getattr(info, "name2fixturedefs", {}).get(name)
@@ -250,7 +250,7 @@ def watch_terminal(config: pytest.Config) -> None:
 
 
 _KEPT = ("nodeid", "location", "keywords", "outcome", "when")
-"""What tells reports apart: pytest and xdist find items by it."""
+"""The key of reports: pytest and xdist find items by it."""
 
 
 def conceal_report(report: object, hide: Callable[[str], str]) -> None:
@@ -261,7 +261,7 @@ def conceal_report(report: object, hide: Callable[[str], str]) -> None:
 
 
 def conceal(value: Any, hide: Callable[[str], str]) -> Any:
-    """Return a value with other texts; what pytest makes of an exception is changed where it is."""
+    """Return a value with its texts changed; pytest's representation of an exception is changed in place."""
     if isinstance(value, str):
         hidden = hide(value)
         return value if hidden == value else hidden

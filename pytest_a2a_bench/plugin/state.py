@@ -74,7 +74,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The agent, found: what the preflight learnt.
+    """The agent as the preflight found it.
 
     :param url: where the agent is.
     :param agent: name and version from the card.
@@ -98,7 +98,7 @@ class Endpoint:
 
     @property
     def identity(self) -> str:
-        """What the agent's card says it is, and how it is spoken to."""
+        """The agent's name and version from its card, and the interface in use."""
         return f"{self.agent}, {self.interface}"
 
 
@@ -116,7 +116,7 @@ class ItemTrial:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is asked to do. A worker gets it from its controller, pickled.
+    """The plan of a run. A worker gets it from its controller, pickled.
 
     :param settings: the settings as the user gave them.
     :param asked: whether the command line or the table (not only the environment) mentions us.
@@ -125,11 +125,11 @@ class Plan:
     :param endpoint: None until the preflight found the agent; of several, the first.
     :param agents: all of them by name, where they have names.
     :param endpoint_problem: why the preflight failed, where that is only an error once something uses the endpoint.
-    :param subject: the agent's card and what is wrong with it; None until it was fetched.
+    :param subject: the agent's card and the findings about it; None until it was fetched.
     :param quarantine: tasks whose misses fail nothing.
     :param missed: the trials to run again; None for no such choice.
     :param end: when the run's time is up (``--a2a-run-timeout``), in seconds since the epoch; None for never.
-    :param order: what the order of the trials is drawn from; empty where they keep theirs.
+    :param order: the seed of the trials' order; empty where they keep theirs.
     :param named: whether the command line names the trials to run, so that their rate says nothing about the agent.
     """
 
@@ -155,7 +155,7 @@ class Plan:
         return self.target_of(next(iter(self.settings.agents), None))
 
     def found(self, name: str | None) -> Endpoint | None:
-        """Return what the preflight learnt of an agent; None where it has not looked for it."""
+        """Return an agent as the preflight found it; None if it has not looked for it."""
         return self.endpoint if name is None else self.agents.get(name)
 
     def target_of(self, name: str | None) -> Settings:
@@ -165,7 +165,7 @@ class Plan:
 
     @property
     def agent_identity(self) -> str:
-        """What the agents' cards say they are, and how they are spoken to."""
+        """Names and versions of the agents from their cards, and the interfaces in use."""
         if self.agents and self.settings.is_noise_pair:
             return next(iter(self.agents.values())).identity
         if self.agents:
@@ -174,7 +174,7 @@ class Plan:
 
     @property
     def agent(self) -> dict[str, str]:
-        """What is known of the agent, for files: ``endpoint``, ``name`` and ``interface``; of several, all."""
+        """The agent's description for files: ``endpoint``, ``name`` and ``interface``; of several agents, all."""
         found = {"endpoint": self.shown_endpoint}
         if self.agents:
             each = self.agents.items()
@@ -195,11 +195,11 @@ class Plan:
 
 @dataclass(slots=True)
 class Collected:
-    """What collection found out in this process.
+    """The findings of collection in this process.
 
-    :param problems: what is wrong with the tests; reported together when collection is over.
-    :param test_problems: what is wrong with one test each, by its node id; reported only if an item of it is selected.
-    :param notes: what the user should know about the selection.
+    :param problems: problems of the tests; reported together when collection is over.
+    :param test_problems: problems of single tests by node id; reported only if an item of the test is selected.
+    :param notes: remarks about the selection for the user.
     :param names: the names that ``-k`` looks at, of all collected items; gathered only where it is given.
     :param left_out: how many built-in items gave way to the user's own tests of the same trials.
     :param exchanges: how many exchanges workers compared with and without a gateway.
@@ -227,7 +227,7 @@ class Services:
     :param schedule: conversations that run ahead of their items.
     :param judge: runs the checks of this process's items.
     :param tracing: makes spans.
-    :param baseline: what gates compare with.
+    :param baseline: the baseline of the gates.
     :param waivers: known defects.
     :param acts: the tests of ACTS files.
     :param pair: the gateway and the agent behind it.
@@ -295,7 +295,7 @@ class BenchRun:
         return bool(written) or settings.live is not None or self.on_github
 
     def decide(self, **changes: Any) -> None:
-        """Replace members of the plan by what is known by now: on the controller, before workers get it."""
+        """Replace members of the plan that are known by now: on the controller, before workers get it."""
         self.plan = dataclasses.replace(self.plan, **changes)
 
 
@@ -371,7 +371,7 @@ class WorkerPart:
 
     @classmethod
     def of(cls, worker_input: Mapping[str, Any]) -> WorkerPart:
-        """Read what the controller put into xdist's ``workerinput``."""
+        """Read the plan from xdist's ``workerinput``."""
         return cls(
             lifeline=worker_input.get(LIFELINE),
             keeps=worker_input.get(KEEPS, False),
@@ -381,7 +381,7 @@ class WorkerPart:
 
     @property
     def is_replacement(self) -> bool:
-        """Whether it does what is left of a worker that crashed: its number is above those that the run began with."""
+        """Whether it replaces a worker that crashed: its number is above those that the run began with."""
         return self.index >= self.workers
 
     def share(self, total: int) -> int:

@@ -33,7 +33,7 @@ _TRIAL_ID = re.compile(r"\[.*-t\d+(?:-.*)?\](?:@[^\]]*)?$", re.DOTALL)
 _GATES = ("min_pass", "min_pass_k", "baseline", "max_drop", "max_cost", "max_latency", "max_infra_errors")
 _TICK = 0.5
 _MANY = 20
-"""More misses than these nobody reads one by one."""
+"""Most misses that are listed one by one."""
 
 
 def looks_like_trial(nodeid: str) -> bool:
@@ -42,7 +42,7 @@ def looks_like_trial(nodeid: str) -> bool:
 
 
 def header_lines(run: BenchRun) -> list[str]:
-    """Return what is tested and with whom, and in a second line the card that says so and the interface in use."""
+    """Return the agent and user under test, and in a second line the card and the interface in use."""
     first = _header_line(run)
     lines = [] if first is None else [first]
     for name in run.settings.agents or (None,):
@@ -116,7 +116,7 @@ def _modules_of(run: BenchRun) -> list[list[SuiteModuleSpec]]:
 
 
 def _named_domains(run: BenchRun) -> dict[str, list[str]]:
-    """Return the domains that were named, by suite; what an expression will choose is not known yet."""
+    """Return the domains that were named, by suite; the choice of an expression is not known yet."""
     # Each once, although every item that is named names its domain.
     found: dict[str, dict[str, None]] = {}
     for specs in _modules_of(run):
@@ -126,7 +126,7 @@ def _named_domains(run: BenchRun) -> dict[str, list[str]]:
 
 
 def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
-    """Return what is to be said when collection is over."""
+    """Return the remarks at the end of collection."""
     run = state.of(config)
     trials = sum(TRIAL in item.stash for item in items)
     lines = []
@@ -153,7 +153,7 @@ class Reporting:
 
     :ivar expected: the node ids of the trials to come; none while that is not known.
     :ivar workers: processes that run trials.
-    :ivar reported: what the last report of each trial says, by key.
+    :ivar reported: the last report of each trial, by key.
     :ivar repeated: whether another plugin let a trial run again (``--reruns``).
     """
 
@@ -190,7 +190,7 @@ class Reporting:
         self.expected = tuple(item.nodeid for item in session.items if TRIAL in item.stash)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note what a report says about its trial."""
+        """Keep the outcome of a trial from its report."""
         # There is one such dictionary for each trial of a run: the names in it are shared.
         found = ((str(name), value) for name, value in report.user_properties)
         values = {sys.intern(name.removeprefix(PREFIX)): value for name, value in found if name.startswith(PREFIX)}
@@ -210,7 +210,7 @@ class Reporting:
             drop_earlier_attempts(self.config)
 
     def results(self) -> list[TrialResult]:
-        """Return what was reported, with what only the files know."""
+        """Return the reported trials, completed from their files."""
         return self.loaded()[0]
 
     def loaded(self) -> tuple[list[TrialResult], Mapping[str | None, int]]:
@@ -266,7 +266,7 @@ class Reporting:
             self._show(terminal, f"a2a: {line}")
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Print what is being ended: conversations may take a while."""
+        """Print the number of conversations that are being ended: they may take a while."""
         schedule = self.run.services.schedule
         if not self.total or (schedule is None and self.workers < 2):
             return

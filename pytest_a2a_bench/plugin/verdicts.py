@@ -1,4 +1,4 @@
-"""Checks of items: run together, and turned into what pytest makes of them."""
+"""Run the checks of items together, and turn their results into pytest's outcomes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ANSWER_SECONDS = 30.0
 
 
 def check_files(run: BenchRun) -> None:
-    """Read the files that options name, so that what is wrong with them is said at once.
+    """Read the files that options name, so that their problems are reported at once.
 
     :raises pytest.UsageError: naming all that is wrong.
     """
@@ -186,7 +186,7 @@ def _stands_alone(run: BenchRun, items: Iterable[pytest.Item]) -> Callable[[Chec
 def card_results(subject: Subject, run: BenchRun, items: Iterable[pytest.Item]) -> dict[str, CheckResult]:
     """Return requirement id -> result for the card.
 
-    :param items: those of the session: what is not among them explains nothing.
+    :param items: those of the session: checks that are not among them explain nothing.
     """
     chosen = {item.stash[CHECK].planned.requirement.id for item in items if CHECK in item.stash}
     pair, stands_alone = pair_of(run), _stands_alone(run, items)
@@ -212,7 +212,7 @@ def judge_protocol(check: ItemCheck, subject: Subject, judge: Judge) -> CheckRes
 
 
 def show_evidence(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Give what was not kept its evidence: the requirement, the wire, the command that repeats it.
+    """Add the evidence to a broken requirement's report: its text, the wire, the command that repeats it.
 
     The terminal shows that of failures, and of others where it is asked for them; reports in files show all.
     """

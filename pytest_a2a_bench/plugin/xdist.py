@@ -42,7 +42,7 @@ def join(config: pytest.Config, run: BenchRun) -> None:
 
 
 class Worker:
-    """The worker's side: stops when its controller does, and tells it what it found."""
+    """The worker's side: stops when its controller does, and reports its findings to it."""
 
     def __init__(self, run: BenchRun) -> None:
         self.run = run
@@ -94,7 +94,7 @@ class Worker:
 
 
 def watch_controller(lifeline: str | None, on_stop: Callable[[], None], on_death: Callable[[], None]) -> None:
-    """Watch the controller from a worker, in a thread: xdist tells a busy worker nothing until its item is over.
+    """Watch the controller from a worker, in a thread: xdist's messages reach a busy worker only after its item.
 
     :param lifeline: a file that is there as long as the run goes on; None where the controller is on another machine.
     :param on_stop: called once when the controller stops.
@@ -163,7 +163,7 @@ class Controller:
                 self._tell_outlook(node.config, reporting.workers)
 
     def _tell_outlook(self, config: pytest.Config, workers: int) -> None:
-        """Describe what the run will be able to tell, once every worker knows its items."""
+        """Describe the power of the run, once every worker knows its items."""
         settings, terminal = self.run.settings, config.pluginmanager.get_plugin("terminalreporter")
         gated = settings.min_pass or self.run.services.baseline is not None
         found = self._manifest() if gated else None
@@ -177,7 +177,7 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
-        """Hear what a worker found; a crashed one has nothing to say."""
+        """Take in a worker's findings; a crashed one has none."""
         self._crashed = self._crashed or bool(error)
         sent = (getattr(node, "workeroutput", None) or {}).get(WORKER_INPUT, {})
         self.run.collected.used = self.run.collected.used or bool(sent.get("used"))
@@ -188,7 +188,7 @@ class Controller:
 
     @pytest.hookimpl(trylast=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
-        """Report a trial whose worker crashed as an error: nobody knows what its agent would have done.
+        """Report a trial whose worker crashed as an error: its outcome is not known.
 
         Where it is to run again (``--reruns``), there is nothing to say yet, and no result that would be given back.
         """
@@ -242,7 +242,7 @@ class Controller:
             config.hook.pytest_runtest_logfinish(nodeid=nodeid, location=place)
 
     def _manifest(self) -> Manifest | None:
-        """Return what this run is asked to do, as its workers wrote it; None where none of them came so far."""
+        """Return the plan of this run as its workers wrote it; None if none of them got so far."""
         try:
             found = manifest.load(self.run.plan.results)
         except StoreError:
@@ -250,7 +250,7 @@ class Controller:
         return found if found.run_id == self.run.plan.run_id else None
 
     def _lost(self, nodeid: str, config: pytest.Config) -> list[tuple[str, object]]:
-        """Return what is known of a trial whose worker crashed: without it the trial would leave every denominator."""
+        """Return the result of a trial whose worker crashed: without it the trial would leave every denominator."""
         found = self._manifest()
         if found is None or nodeid not in found.nodeids:
             return []
@@ -288,7 +288,7 @@ class Controller:
 class AheadScheduling(LoadScheduling):  # type: ignore[misc]
     """xdist's default scheduler, but each worker gets all of its items at once, to start conversations ahead of them.
 
-    What a crashed worker leaves goes to its replacement.
+    The items of a crashed worker go to its replacement.
     """
 
     def schedule(self) -> None:
@@ -304,7 +304,7 @@ class AheadScheduling(LoadScheduling):  # type: ignore[misc]
                 self.check_schedule(node)
 
     def check_schedule(self, node: WorkerController, duration: float = 0) -> None:
-        """Send a worker all that is left, and tell it that nothing will follow."""
+        """Send a worker all remaining items, and the end of the list."""
         if not node.shutting_down:
             self._send_tests(node, len(self.pending))
             node.shutdown()
@@ -314,7 +314,7 @@ class AheadScheduling(LoadScheduling):  # type: ignore[misc]
 
 
 def inbox(config: pytest.Config, *, keeps: bool) -> Callable[[], Sequence[int]]:
-    """Return what tells the indices of items that this worker runs or will run; none where xdist has them elsewhere.
+    """Return a function that lists the indices of this worker's coming items; None if this xdist keeps them elsewhere.
 
     :param keeps: whether what waits stays here. Else only the current item and the next one do.
     """
