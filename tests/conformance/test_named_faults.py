@@ -234,3 +234,15 @@ def test_a_prompt_for_a_question_that_brings_none_is_no_fault_of_a_history(versi
         results = judge_card(agent.url.rstrip("/"), ids=ids, prompts={"input": "hello"}, versions=[version])
     assert faults(results) == {}
     assert len(results) >= len(ids)
+
+
+@pytest.mark.parametrize(("id", "found"), [("another", False), ("", True)])
+def test_another_config_is_not_the_one_that_was_deleted(id: str, found: bool, served: Served) -> None:
+    def answer(call: FaultyCall, problem: Any) -> Any:
+        params = call.params
+        config = {"taskId": params.get("taskId"), "id": id or params.get("id"), "url": "https://h.example/"}
+        return config if call.operation == "GetTaskPushNotificationConfig" else problem
+
+    verdict = served(Fault("this", version="0.3", bindings=("JSONRPC",), error=answer), "V03-PUSH-001")
+
+    assert any("a deleted config is still there" in line for line in verdict.lines) is found, verdict.lines
