@@ -88,10 +88,11 @@ def test_a_run_of_the_protocol_shows_evidence_and_speaks_of_no_benchmark(
 
 
 def test_an_interrupted_run_calls_no_agent_conformant(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
-    pytester.makeconftest(
-        "def pytest_runtest_setup(item):\n    if 'SEND-' in item.name:\n        raise KeyboardInterrupt"
+    pytester.makepyfile(
+        stopper="def pytest_runtest_setup(item):\n    if 'SEND-' in item.name:\n        raise KeyboardInterrupt"
     )
-    result = bench("--a2a-endpoint", good_url, "-m", "conformance", "-k", "card or SEND-009")
+    pytester.syspathinsert()
+    result = bench("-p", "stopper", "--a2a-endpoint", good_url, "-m", "conformance", "-k", "card or SEND-003")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["A2A 1.0: not judged completely: MUST *not made, because the run ended early*"])
 
