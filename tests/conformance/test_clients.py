@@ -73,14 +73,17 @@ def test_the_same_situation_of_another_interface_is_no_message_sent_again() -> N
             for situation in ("drop", "expired-token", "retry-429"):
                 with contextlib.suppress(Refused, httpx.HTTPError):
                     client.call("SendMessage", {"message": client.message(situation)})
-            # A user may say it twice.
-            with contextlib.suppress(Refused, httpx.HTTPError):
-                client.call("SendStreamingMessage", {"message": client.message("drop")})
+                # A user may say it twice.
+                with contextlib.suppress(Refused, httpx.HTTPError):
+                    client.call("SendStreamingMessage", {"message": client.message(situation)})
         assert agent.findings == []
 
 
 def test_each_card_that_changes_is_judged_alone() -> None:
     with ObservedAgent() as agent:
+        # Each of two clients fetches it for the first time.
+        for _ in range(2):
+            assert SmallClient(agent, "JSONRPC", "1.0").connect("reversed", "card-change")
         client = SmallClient(agent, "JSONRPC", "1.0")
         for names in (("JSONRPC", "card-change"), ("card-change",)):
             client.etag = ""
@@ -91,6 +94,21 @@ def test_each_card_that_changes_is_judged_alone() -> None:
         found = {f.rule: f.found for f in agent.findings}
     # Each was fetched once: no fetch again without a condition, and the first is no second fetch of the other.
     assert found == {"CARD-013": "goes on with the URLs of a card that is to be fetched again (no-cache)"}
+
+
+def test_what_a_client_does_in_one_version_is_not_said_of_another() -> None:
+    with ObservedAgent() as agent:
+        old, new = SmallClient(agent, "JSONRPC", "0.3"), SmallClient(agent, "JSONRPC", "1.0")
+        for client in (old, new):
+            assert client.connect("JSONRPC", client.version)
+            client.send("slow")
+        # One tries the first interface and gives up, the other does not try it.
+        assert old.connect("JSONRPC", "0.3", "dead-interface")
+        card = httpx.get(agent.at("JSONRPC", "1.0", "dead-interface") + CARD_PATH, trust_env=False).json()
+        new.interface = card["supportedInterfaces"][1]
+        new.send("slow")
+        found = {(f.rule, f.spec.split()[0]) for f in agent.findings}
+    assert found == {("CLIENT-002", "0.3.0"), ("CLIENT-001", "1.0.1")}
 
 
 @pytest.mark.parametrize("format", FORMATS)

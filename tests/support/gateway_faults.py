@@ -209,6 +209,26 @@ def set_message_id(body: dict[str, Any]) -> None:
         message["messageId"] = "msg-1764142000"
 
 
+def drop_task(body: dict[str, Any]) -> None:
+    for holder in (body.get("params"), body):
+        if isinstance(holder, dict) and isinstance(holder.get("message"), dict):
+            holder["message"].pop("taskId", None)
+
+
+def keep_answers() -> dict[str, Any]:
+    """Answer what is asked by GET once more from what was answered before."""
+    kept: dict[str, Message] = {}
+
+    def key(message: Message) -> str:
+        return f"{message.path}?{message.query}" if message.method == "GET" and "/tasks/" in message.path else ""
+
+    def answer(message: Message) -> None:
+        if message.asked is not None and message.status == 200 and (place := key(message.asked)):
+            kept[place] = message
+
+    return {"request": lambda message: kept.get(key(message)), "answer": answer}
+
+
 def drop_metadata(body: dict[str, Any]) -> None:
     message_in(body).pop("metadata", None)
 
@@ -425,9 +445,12 @@ FAULTS = (
     Fault("extensions lost", "GW-007", "context-forge 4895", request=without_header("a2a-extensions")),
     Fault("message id", "GW-008", "context-forge 4590", request=on_rpc(set_message_id)),
     Fault("metadata lost", "GW-008", "context-forge 3620", request=on_rpc(drop_metadata)),
+    Fault("task lost", "GW-008", "agentstack 1591", request=on_rpc(drop_task)),
+    Fault("sent twice", "GW-008", "Envoy's retries", retries=True),
     Fault("text escaped", "GW-008", "", request=on_rpc(escape_text)),
     # Answers.
     Fault("unknown members lost", "GW-009", "", answer=on_answer(drop_vendor)),
+    Fault("answers kept", "GW-009", "nginx's proxy_cache", **keep_answers()),
     Fault("members added", "GW-009", "", answer=on_answer(add_nulls)),
     Fault("context injected", "GW-010", "litellm 28664", request=on_rpc(set_context)),
     Fault("request id", "GW-010", "context-forge 4590", request=on_rpc(set_rpc_id)),

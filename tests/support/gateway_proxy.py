@@ -48,6 +48,7 @@ class Fault:
     :param events: changes the chunks of a stream; gets the request, too.
     :param head: changes status and headers of a stream.
     :param agent: features of the agent that it takes to show.
+    :param retries: whether it sends each message again although it was answered.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Fault:
     events: Callable[[AsyncIterator[bytes], Message], AsyncIterator[bytes]] | None = None
     head: Callable[[Message], None] | None = None
     agent: str = ""
+    retries: bool = False
 
 
 TRANSPARENT = Fault("transparent", "")
@@ -84,6 +86,8 @@ class GatewayProxy:
             return Response(own.body, own.status, own.headers)
         url = httpx.URL(f"{self.target}{asked.path}" + (f"?{asked.query}" if asked.query else ""))
         built = self.client.build_request(asked.method, url, headers=asked.headers, content=asked.body)
+        if self.fault.retries and b"parts" in asked.body:
+            await self.client.request(asked.method, url, headers=asked.headers, content=asked.body)
         answer = await self.client.send(built, stream=True)
         got = Message(status=answer.status_code, asked=asked)
         got.headers = {k: v for k, v in answer.headers.items() if k not in _HOP}

@@ -35,11 +35,13 @@ class Note(NamedTuple):
     :param call: the request that shows it; None for what cards show.
     :param found: what is wrong; empty where nothing is.
     :param soft: whether it is a warning although the requirement is a MUST.
+    :param card: the options of the card that it is about, where there is no call.
     """
 
     call: Call | None
     found: str = ""
     soft: bool = False
+    card: tuple[str, ...] = ()
 
 
 _Rule = Callable[[Seen], Iterator[Note]]
@@ -100,7 +102,7 @@ def _place(call: Call) -> tuple[str, str]:
 
 def _is_about(note: Note, version: str, binding: str) -> bool:
     if note.call is None:
-        return binding == CARD
+        return binding == CARD and (version in note.card or not set(VERSIONS) & set(note.card))
     return note.call.version == version and binding in (CARD, note.call.binding)
 
 
@@ -327,13 +329,12 @@ def _copies(seen: Seen) -> dict[Call, Call]:
     return {
         one: other
         for one, other in pairs
-        if one in begun and other in begun and one.place == other.place and _is_again(one, other)
+        if one in begun
+        and other in begun
+        and one.place == other.place
+        # A text alone is the same message only if it asks for the situation.
+        and (_is_same(one, other) or (one.text == other.text and one.situation in one.text.lower()))
     }
-
-
-def _is_again(first: Call, call: Call) -> bool:
-    """Return whether a message is an earlier one: a text alone is that only if it asks for the situation."""
-    return _is_same(first, call) or (first.text == call.text and first.situation in first.text.lower())
 
 
 def _is_same(first: Call, call: Call) -> bool:
@@ -368,7 +369,8 @@ def _retries(seen: Seen, *situations: str) -> Iterator[tuple[Call, Call]]:
     """Yield the refused call and the next one, where a message came again."""
     for call in seen.calls:
         first = call.repeats
-        if first is not None and first.situation in situations and _is_again(first, call):
+        # Under another id it may be another message of a user that says the word twice.
+        if first is not None and first.situation in situations and _is_same(first, call):
             yield first, call
 
 
@@ -380,8 +382,7 @@ def _retry_after(seen: Seen) -> Iterator[Note]:
 
 
 def _resending(seen: Seen) -> Iterator[Note]:
-    # Under another id it may be a user's that says `drop` twice.
-    again = {first: call for first, call in _retries(seen, "drop") if _is_same(first, call)}
+    again = {first: call for first, call in _retries(seen, "drop")}
     for call in seen.calls:
         if call.outcome == "drop":
             found = "sends a message again whose answer was lost"
@@ -419,7 +420,7 @@ def _order(seen: Seen) -> Iterator[Note]:
     for call in seen.calls:
         if "dead-interface" in call.options:
             found = "uses the second of two interfaces of one binding and version, and has not tried the first"
-            yield Note(call, _unless(seen.dead, found))
+            yield Note(call, _unless(call.options in seen.dead, found))
     ranks = [(v, b) for v in VERSIONS for b in BINDINGS]
     calls = [c for c in seen.calls if c.binding != "GRPC"]  # whose requests do not say which card they belong to
     used = [{ranks.index(_place(c)) for c in calls if c.options == options} for options in ((), ("reversed",))]
@@ -438,9 +439,10 @@ def _has_used(seen: Seen, card: str) -> bool:
 
 
 def _fallback(seen: Seen) -> Iterator[Note]:
-    if seen.dead:
-        is_met = _has_used(seen, "dead-interface")
-        yield Note(None, _unless(is_met, "gives up when the first interface of the card cannot be reached"))
+    for card in dict.fromkeys(seen.dead):
+        is_met = any((c.last_card if c.binding == "GRPC" else c.options) == card for c in seen.calls)
+        found = "gives up when the first interface of the card cannot be reached"
+        yield Note(None, _unless(is_met, found), card=card)
 
 
 def _changing(seen: Seen) -> dict[tuple[str, ...], list[CardRequest]]:
@@ -456,14 +458,17 @@ def _card_again(seen: Seen) -> Iterator[Note]:
     cards = _changing(seen)
     for options in {c.options: None for c in seen.calls if c.outcome == "card-change"}:
         found = "goes on with the URLs of a card that is to be fetched again (no-cache)"
-        yield Note(None, _unless(len(cards.get(options, ())) > 1, found))
+        yield Note(None, _unless(len(cards.get(options, ())) > 1, found), card=options)
 
 
 def _card_conditional(seen: Seen) -> Iterator[Note]:
     for card in (again for requests in _changing(seen).values() for again in requests[1:]):
+        # Otherwise it may be another client, which has no card yet.
+        if card.before is None or card.before.outcome != "card-change":
+            continue
         # no-cache asks for it anew on purpose (RFC 9111 §5.2.1.4).
         is_met = {"if-none-match", "if-modified-since"} & set(card.headers) or "cache-control" in card.headers
-        yield Note(None, _unless(is_met, "fetches a card again without If-None-Match"))
+        yield Note(None, _unless(is_met, "fetches a card again without If-None-Match"), card=card.options)
 
 
 def _card_unknown(seen: Seen) -> Iterator[Note]:

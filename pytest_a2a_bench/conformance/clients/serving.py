@@ -45,12 +45,13 @@ _OLD_METHODS = {op.rpc03: name for name, op in OPERATIONS.items() if op.rpc03}
 
 
 class CardRequest(NamedTuple):
-    """One request for the card."""
+    """One request for the card; ``before`` is the last request for an operation before it."""
 
     path: str
     options: tuple[str, ...]
     headers: Mapping[str, str]
     status: int
+    before: Call | None
 
 
 class Notification(NamedTuple):
@@ -69,14 +70,14 @@ class Seen:
     """All that a client did.
 
     :ivar elsewhere: headers of the requests that followed a redirect to another origin.
-    :ivar dead: how many connections the interface got that cannot be reached.
+    :ivar dead: for each connection to the interface that cannot be reached the options of the card that has it.
     """
 
     calls: list[Call]
     cards: list[CardRequest] = field(default_factory=list)
     notifications: list[Notification] = field(default_factory=list)
     elsewhere: list[Mapping[str, str]] = field(default_factory=list)
-    dead: int = 0
+    dead: list[tuple[str, ...]] = field(default_factory=list)
 
 
 class ClientServer:
@@ -139,7 +140,8 @@ class ClientServer:
 
     async def _meet_dead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Let a connection's TLS fail, so that the client knows that nobody has taken its message."""
-        self.seen.dead += 1
+        # Its path is in what TLS hides: the card that was fetched last has it.
+        self.seen.dead += [c.options for c in self.seen.cards if "dead-interface" in c.options][-1:]
         writer.close()
 
     async def _note_elsewhere(self, path: str, delivery: Delivery) -> HttpAnswer:
@@ -192,7 +194,8 @@ class ClientServer:
         status = 200 if path == CARD_PATH and known else 404
         if status == 200 and delivery.headers.get("if-none-match") == etag:
             status = 304
-        self.seen.cards.append(CardRequest(path, options, delivery.headers, status))
+        before = self.seen.calls[-1] if self.seen.calls else None
+        self.seen.cards.append(CardRequest(path, options, delivery.headers, status, before))
         cache = "no-cache" if "card-change" in options else "max-age=3600"
         headers = {"Content-Type": "application/json", "ETag": etag, "Cache-Control": cache}
         return HttpAnswer(status, headers, (body,) if status == 200 else ())

@@ -113,8 +113,14 @@ async def talk(asking: Asking) -> None:
     context, name = str(uuid.uuid4()), "SendMessage in a context"
     again = await asking.call(name, "SendMessage", ctx.send_params(context_id=context), sent={context: "CONTEXT"})
     task = task_in(again.result)
-    kept = read_event(again.result if task is None else {"task": task}).context_id
-    asking.note(name, "GW-010", "the answer has the context of the message", kept == context)
+    is_kept = read_event(again.result if task is None else {"task": task}).context_id == context
+    asking.note(name, "GW-010", "the answer has the context of the message", is_kept)
+    if is_kept and ctx.version != "0.3":
+        # A message that arrives twice leaves two tasks.
+        name, query = "the tasks of that context as the agent has them", {"contextId": context, "historyLength": 0}
+        await asking.call(
+            name, "ListTasks", query, sent={context: "CONTEXT"}, rule="GW-008", body="GW-008", asks=asking.direct
+        )
 
 
 async def extended(asking: Asking) -> None:
@@ -128,6 +134,10 @@ async def extended(asking: Asking) -> None:
 async def errors(asking: Asking) -> None:
     """Ask for what is not there, in each operation that changes nothing."""
     await asking.unknown(PLAIN, "GetTask")
+    # A message whose task is lost on the way begins another one.
+    unknown = str(uuid.uuid4())
+    name, params = "SendMessage to an unknown task", asking.ctx.send_params(task_id=unknown)
+    await asking.call(name, "SendMessage", params, sent={unknown: "UNKNOWN"}, rule="GW-008")
     await asking.unknown("CancelTask of an unknown task", "CancelTask")
     await asking.call("SendMessage without a message", "SendMessage", {})
     if asking.ctx.target.declares("streaming"):
@@ -190,7 +200,11 @@ async def slow(asking: Asking) -> None:
         begun = await asking.direct.send(text, configuration={"returnImmediately": True})
         task = task_in(begun.result) or {}
         if state_of(task) in RUNNING:
-            await asking.call("SubscribeToTask", "SubscribeToTask", {"id": task["id"]}, sent={str(task["id"]): "TASK"})
+            id, sent = str(task["id"]), {str(task["id"]): "TASK"}
+            await ctx.get_task(id)
+            await asking.call("SubscribeToTask", "SubscribeToTask", {"id": id}, sent=sent)
+            # A gateway that keeps answers has the one from before.
+            await asking.call("GetTask of a task that has ended", "GetTask", {"id": id}, sent=sent)
 
     waits: list[Awaitable[Any]] = [asking.call("SendMessage of a slow task", "SendMessage", ctx.send_params(text))]
     if ctx.target.declares("streaming"):
