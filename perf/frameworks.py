@@ -205,7 +205,8 @@ def section(framework: Framework, there: dict[str, str], report: dict[str, Any])
         listed.append(f"- {result['id']}{warned}: {sentence}.")
     if not listed:
         return []
-    lines += [*listed, ""]
+    # What differs from binding to binding is read as one.
+    lines += [*dict.fromkeys(listed), ""]
     for origin, ids in elsewhere.items():
         lines += [f"As {origin}: {', '.join(ids)}.", ""]
     return lines
