@@ -21,7 +21,7 @@ from pytest_a2a_bench.a2a.config import AuthParts
 from pytest_a2a_bench.conformance.finding import AS_VALID, Finding, Requirement, Severity
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import is_running, state_of
-from pytest_a2a_bench.conformance.protocol.streams import StreamEvent, StreamProblem, read_event, read_events, result_of
+from pytest_a2a_bench.conformance.protocol.streams import Problem, StreamEvent, read_event, read_events, result_of
 from pytest_a2a_bench.conformance.scenarios import missing_text
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.target import Target
@@ -422,7 +422,7 @@ class Context:
         """Record an internal error: whatever the level of this requirement, no valid request may be answered so."""
         self._record("error", without_result(reply), "", AS_VALID, "", [reply])
 
-    def report_problems(self, problems: Sequence[StreamProblem], *replies: WireReply, fix: str = "") -> None:
+    def report_problems(self, problems: Sequence[Problem], *replies: WireReply, fix: str = "") -> None:
         """Record each problem of a stream as a failure."""
         for problem in problems:
             self.fail(problem.found, *replies, pointer=problem.pointer, expected=problem.expected, fix=fix)

@@ -33,6 +33,7 @@ from pytest_a2a_bench.conformance.finding import (
     outcome_of,
 )
 from pytest_a2a_bench.conformance.grouping import explained
+from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS
 from pytest_a2a_bench.conformance.session.health import CARD_RULES, STOPPED, works
 from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, HURRIED_SECONDS, Session
@@ -49,7 +50,6 @@ CHECK_SECONDS = 60.0
 
 # These groups send malformed requests, which may break an agent for good.
 _ROUGH = frozenset({"validation", "errors", "versioning"})
-_CAPABILITIES = ("streaming", "pushNotifications", "extendedAgentCard")
 # A few findings of one rule in its variants are enough.
 _ENOUGH = 3
 # Characters from which an id is taken for a random one, next to which there is no other.
@@ -321,7 +321,7 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
 
 async def _widen(ctx: Context) -> None:
     """Run the check in each variant that the card allows, and what else the catalogue names to stress it."""
-    capabilities = frozenset(name for name in _CAPABILITIES if ctx.target.declares(name))
+    capabilities = frozenset(name for name in CAPABILITIES.values() if ctx.target.declares(name))
     declared = Declared(capabilities, frozenset(key for key in SCENARIOS if ctx.has_prompt(key)), ctx.version)
     # The representative was judged: a variant that cannot be brought about takes nothing away from that.
     is_full = ctx.target.breadth == "full"

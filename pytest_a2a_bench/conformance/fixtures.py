@@ -64,14 +64,15 @@ async def completed_task(ctx: Context) -> Mapping[str, Any]:
     return await ctx.session.shared.once("task", lambda: _first_task(asking))
 
 
-async def _first_task(ctx: Context) -> Mapping[str, Any]:
-    return await _terminal(ctx, await ctx.said())
-
-
-async def _terminal(ctx: Context, reply: WireReply) -> Mapping[str, Any]:
+def _answered(reply: WireReply) -> WireReply:
     if not reply.ok:
         raise NoAnswer(f"SendMessage gave no result: {reply.describe()}", reply)
-    task = task_in(reply.result)
+    return reply
+
+
+async def _first_task(ctx: Context) -> Mapping[str, Any]:
+    reply = await ctx.said()
+    task = task_in(_answered(reply).result)
     if task is None:
         ctx.skip('the agent answers with a message, not a task; give a prompt that makes a task: task = "..."')
     # Together about twelve seconds; an ordinary prompt that takes longer makes no fixture for a hundred checks.
@@ -113,9 +114,7 @@ async def message_reply(ctx: Context) -> Mapping[str, Any]:
     async def make() -> Mapping[str, Any]:
         text = asking.target.scenarios.get("message")
         reply = await asking.said(text)
-        if not reply.ok:
-            raise NoAnswer(f"SendMessage gave no result: {reply.describe()}", reply)
-        message = message_in(reply.result)
+        message = message_in(_answered(reply).result)
         if message is None:
             if text is None:
                 # Skips with the advice to name a prompt in the scenarios.

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.conformance.finding import ACTS, AS_VALID, CARD, FOUND, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING
-from pytest_a2a_bench.conformance.session.health import CARD_RULES
-from pytest_a2a_bench.conformance.session.steadiness import Cause
+from pytest_a2a_bench.conformance.session.health import CARD_RULES, Cause
 from pytest_a2a_bench.conformance.wire.reply import error_in, has_failed
 from pytest_a2a_bench.model.messages import json_object
 
@@ -64,7 +63,6 @@ class _Kind(NamedTuple):
 
 
 _KINDS: Mapping[str, _Kind] = {
-    "no code": _Kind("", ("ERR-001",)),
     "speech": _Kind("what {}", _UNTRUE),
     "method path": _Kind("", ("CARD-009", "V03-CARD-013")),
     "no method": _Kind("operations are not there at all", ("JR-002", "GR-001", "V03-RPC-001")),
@@ -109,8 +107,6 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
         yield "place", (*here, finding.found, pointer, last.request or last.url)
     if speech := _speech(last):
         yield "speech", (*here, speech)
-    if error is not None and error.code is None and last.binding == "JSONRPC" and not has_failed(last):
-        yield "no code", here
     missing = ("", "UNIMPLEMENTED") if last.binding == "GRPC" else ("MethodNotFoundError", "")
     if error is not None and (error.name, error.grpc_status) == missing:
         yield "no method", here

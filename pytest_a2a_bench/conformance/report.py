@@ -8,7 +8,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, get_args
 
 from pytest_a2a_bench.conformance.finding import (
     ACTS,
@@ -29,19 +31,9 @@ from pytest_a2a_bench.model.messages import Count, Seconds
 from pytest_a2a_bench.results.store import StoredForm
 from pytest_a2a_bench.text import one_line
 
-Status = Literal["passed", "failed", "warned", "waived", "skipped", "error", "inconclusive", "explained"]
-
 # In the order of tables: what needs attention first.
-STATUSES: tuple[Status, ...] = (
-    "failed",
-    "error",
-    "warned",
-    "inconclusive",
-    "waived",
-    "passed",
-    "explained",
-    "skipped",
-)
+Status = Literal["failed", "error", "warned", "inconclusive", "waived", "passed", "explained", "skipped"]
+STATUSES: tuple[Status, ...] = get_args(Status)
 SCHEMA = "a2a-bench/conformance"
 SCHEMA_VERSION = 1
 NOT_OBSERVED = "not observed"
@@ -481,3 +473,57 @@ def _table(judgement: Judgement, reason: str) -> Iterator[str]:
         # What JSON makes of printable text is TOML, too.
         yield f"{key} = {json.dumps(getattr(waiver, key), ensure_ascii=False)}"
     yield ""
+
+
+# --- what a public SDK itself makes: nothing is waived because of it --------------------------------------------------
+
+_LEAST = 3
+"""Fewest checks by which an SDK is recognised."""
+_BROKEN = ("failed", "warned", "waived", "explained")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSdk:
+    """What is known of an SDK.
+
+    :param name: with the version that was judged.
+    :param findings: requirement id -> what the SDK does, and the URL of upstream's issue (empty where none is known).
+    """
+
+    name: str
+    findings: Mapping[str, tuple[str, str]]
+
+
+@cache
+def _known() -> tuple[KnownSdk, ...]:
+    text = (files("pytest_a2a_bench.conformance") / "data" / "known.json").read_text(encoding="utf-8")
+    return tuple(
+        KnownSdk(one["sdk"], {id: (what, url) for id, (what, url) in one["findings"].items()})
+        for one in json.loads(text)
+    )
+
+
+def sdk_of(rows: Iterable[CheckRow]) -> KnownSdk | None:
+    """Return the SDK that the agent behaves like: each check that is known to break there, and was judged, is broken.
+
+    The one with the most such checks, if it is three or more; None for an agent that behaves like none.
+    """
+    of_1_0 = [row for row in rows if row.version == "1.0" and row.status not in ("skipped", "error", "inconclusive")]
+    kept = {row.id for row in of_1_0 if row.status == "passed"}
+    broken = {row.id for row in of_1_0 if row.status in _BROKEN}
+    found = [(len(broken & set(sdk.findings)), sdk) for sdk in _known() if not kept & set(sdk.findings)]
+    most, sdk = max(found, key=lambda pair: pair[0], default=(0, None))
+    return sdk if most >= _LEAST else None
+
+
+def known_lines(rows: Iterable[CheckRow]) -> list[str]:
+    """Return what of the failures the SDK makes, and where that is reported; none where no SDK is recognised."""
+    every = list(rows)
+    sdk = sdk_of(every)
+    ids = dict.fromkeys(
+        row.id for row in every if sdk and row.status in ("failed", "warned") and row.id in sdk.findings
+    )
+    if sdk is None or not ids:
+        return []
+    lines = [f"known of {sdk.name}, not yours (it counts all the same; a waiver excuses it):"]
+    return [*lines, *(f"  {id}: {what}{f' ({url})' if url else ''}" for id in ids for what, url in [sdk.findings[id]])]

@@ -335,8 +335,7 @@ class Summary:
         return compliance(rows, planned, profile, chosen)
 
     def _lines(self) -> Iterator[str]:
-        from pytest_a2a_bench.conformance.known import known_lines
-        from pytest_a2a_bench.conformance.report import removable
+        from pytest_a2a_bench.conformance.report import known_lines, removable
         from pytest_a2a_bench.reports import findings
 
         rows = self.rows

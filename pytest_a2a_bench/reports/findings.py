@@ -11,8 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.conformance.finding import BINDINGS, CARD, CheckResult, Exchange, Finding, Requirement
-from pytest_a2a_bench.conformance.known import known_lines, sdk_of
-from pytest_a2a_bench.conformance.report import STATUSES, CheckRow, Compliance, Judgement, Report, counts, removable
+from pytest_a2a_bench.conformance.report import (
+    STATUSES,
+    CheckRow,
+    Compliance,
+    Judgement,
+    Report,
+    counts,
+    known_lines,
+    removable,
+    sdk_of,
+)
 from pytest_a2a_bench.conformance.wire.exchange import curl_line, listener_line
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import markdown

@@ -474,7 +474,6 @@ def test_artifacts_that_get_task_has_lost_are_reported_once(monkeypatch: pytest.
         ("no-commas", ("EXT-002", "EXT-003", "EXT-005"), "EXT-005"),
         ("get-not-found-code", ("CARD-007", "GET-002", "CAN-003", "ERR-JSON-TaskNotFound"), "ERR-JSON-TaskNotFound"),
         ("get-not-found-code@GetTask", ("CARD-007", "GET-002", "ERR-JSON-TaskNotFound"), "ERR-JSON-TaskNotFound"),
-        ("error-text-code", ("CARD-007", "VAL-001", "VAL-002", "GET-005", "ERR-001", "ERR-009"), "ERR-001"),
         ("stream-content-type", ("STREAM-001", "STREAM-003", "STREAM-011", "STREAM-020"), "STREAM-001"),
         ("stream-closes-all", ("STREAM-017", "STREAM-018", "SUB-002", "SUB-006"), "STREAM-018"),
         ("list-no-cursor", ("LIST-001", "LIST-005", "LIST-006", "LIST-010", "LIST-011"), "LIST-006"),

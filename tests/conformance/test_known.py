@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pytest_a2a_bench.conformance.catalogue import requirement
-from pytest_a2a_bench.conformance.known import _known, known_lines, sdk_of
-from pytest_a2a_bench.conformance.report import CheckRow, Status
+from pytest_a2a_bench.conformance.report import CheckRow, Status, _known, known_lines, sdk_of
 
 
 def row(id: str, status: Status) -> CheckRow:

@@ -61,16 +61,14 @@ _PROVIDED = {"header_inspection"}
 _MESSAGE_MEMBERS = ("taskId", "contextId")
 # ACTS has HTTP statuses for every binding; these are AIP-193's for gRPC's.
 _HTTP = {
-    "INVALID_ARGUMENT": 400,
-    "FAILED_PRECONDITION": 400,
-    "OUT_OF_RANGE": 400,
+    **dict.fromkeys(("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"), 400),
     "UNAUTHENTICATED": 401,
     "PERMISSION_DENIED": 403,
     "NOT_FOUND": 404,
-    "ALREADY_EXISTS": 409,
-    "ABORTED": 409,
     "RESOURCE_EXHAUSTED": 429,
     "CANCELLED": 499,
+    "ALREADY_EXISTS": 409,
+    "ABORTED": 409,
     "UNIMPLEMENTED": 501,
     "UNAVAILABLE": 503,
     "DEADLINE_EXCEEDED": 504,

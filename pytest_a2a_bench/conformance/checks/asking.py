@@ -20,12 +20,8 @@ from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.wire.reply import ERRORS, UNSET, SkipCheck, WireReply
 
 
-async def _task(ctx: Context) -> str:
-    return str((await fixtures.completed_task(ctx)).get("id"))
-
-
-async def _context(ctx: Context) -> str:
-    return str((await fixtures.completed_task(ctx)).get("contextId") or "")
+async def _member(ctx: Context, name: str) -> str:
+    return str((await fixtures.completed_task(ctx)).get(name) or "")
 
 
 async def _waiting(ctx: Context) -> str:
@@ -33,30 +29,26 @@ async def _waiting(ctx: Context) -> str:
     try:
         return str((await waiting_task(ctx))["id"])
     except SkipCheck:
-        return await _task(ctx)
+        return await _member(ctx, "id")
 
 
 async def _running(ctx: Context) -> str:
     """Return the id of a task that works, if there is a prompt for one, as one that is over may be refused anyway."""
     slow = ctx.target.scenarios.get("slow")
-    return str((await ctx.start_task(slow))["id"]) if slow is not None else await _task(ctx)
+    return str((await ctx.start_task(slow))["id"]) if slow is not None else await _member(ctx, "id")
 
 
-async def _unknown(ctx: Context) -> str:
-    return ctx.unknown_id()
-
-
-async def _text(ctx: Context) -> str:
-    return str(ctx.target.scenarios.get("task"))
+async def _now(value: str) -> str:
+    return value
 
 
 GIVEN: Mapping[str, Callable[[Context], Awaitable[str]]] = {
-    "{task}": _task,
-    "{context}": _context,
+    "{task}": lambda ctx: _member(ctx, "id"),
+    "{context}": lambda ctx: _member(ctx, "contextId"),
     "{waiting}": _waiting,
     "{running}": _running,
-    "{unknown}": _unknown,
-    "{text}": _text,
+    "{unknown}": lambda ctx: _now(ctx.unknown_id()),
+    "{text}": lambda ctx: _now(str(ctx.target.scenarios.get("task"))),
 }
 """Word -> what makes the value that it stands for."""
 
@@ -115,7 +107,7 @@ async def refused(ctx: Context) -> None:
         errors = request.get("errors", ctx.requirement.ask.errors)
         lenient = request.get("lenient", ctx.requirement.ask.lenient)
         if not errors:
-            ctx.expect_refusal(reply, what)
+            ctx.expect_refusal(reply, what, ctx.requirement.expected or "an error")
         elif reply.ok and lenient:
             found = f"{what}: it was accepted; {lenient}: {reply.describe()}"
             ctx.warn(found, reply, expected=" or ".join(f"{name} ({ERRORS[name].code})" for name in errors))

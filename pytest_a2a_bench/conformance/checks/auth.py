@@ -35,14 +35,6 @@ def operations(ctx: Context) -> dict[str, dict[str, Any]]:
     }
 
 
-async def refusal(ctx: Context) -> WireReply:
-    """Return the answer to a message without credentials; skip where it is accepted."""
-    reply = await ctx.call("SendMessage", ctx.send_params(), auth=False)
-    if not reply.is_refused:
-        ctx.skip("a request without credentials is not refused")
-    return reply
-
-
 async def missing_credentials_are_refused(ctx: Context) -> None:
     """A message without credentials is refused."""
     reply = await ctx.call("SendMessage", ctx.send_params(), auth=False)
@@ -86,7 +78,9 @@ def _is_basic(parts: AuthParts) -> bool:
 
 async def refusal_has_a_challenge(ctx: Context) -> None:
     """A 401 says which authentication it wants."""
-    reply = await refusal(ctx)
+    reply = await ctx.call("SendMessage", ctx.send_params(), auth=False)
+    if not reply.is_refused:
+        ctx.skip("a request without credentials is not refused")
     # RFC 9110 demands the challenge of a 401 only.
     if reply.status == 403:
         ctx.skip("the refusal is a 403, which needs no challenge")

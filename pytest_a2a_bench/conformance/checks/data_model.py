@@ -8,13 +8,16 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_a2a_bench.a2a.bodies import as_objects
+from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import (
+    RUNNING,
     TIMESTAMP,
+    Member,
     Node,
     is_known,
     is_misspelt,
@@ -22,21 +25,15 @@ from pytest_a2a_bench.conformance.protocol.payloads import (
     nodes,
     parse_timestamp,
 )
-from pytest_a2a_bench.conformance.protocol.streams import canonical
+from pytest_a2a_bench.conformance.protocol.streams import Problem, canonical
+from pytest_a2a_bench.conformance.variants import enum_of
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, WireReply
 from pytest_a2a_bench.text import one_line
 
 # Without UNSPECIFIED: protobuf's zero value is no state that a task can have (section 4.1.3).
-STATES = frozenset(
-    f"TASK_STATE_{s}"
-    for s in (
-        *("SUBMITTED", "WORKING", "COMPLETED", "FAILED", "CANCELED", "INPUT_REQUIRED", "REJECTED", "AUTH_REQUIRED"),
-    )
-)
+STATES = frozenset(map(enum_of, RUNNING | SETTLED))
 ROLES = frozenset({"ROLE_USER", "ROLE_AGENT"})
-OLD_STATES = frozenset(
-    "submitted working input-required completed canceled failed rejected auth-required unknown".split()
-)
+OLD_STATES = RUNNING | SETTLED | {"unknown"}
 # In the proto file of 0.3, which spells one of them with two l.
 _OLD_PROTO_STATES = STATES | {"TASK_STATE_CANCELLED", "TASK_STATE_UNSPECIFIED"}
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
@@ -49,13 +46,6 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
 }
 # ListTasks has all three on every page, even where they are empty (section 3.1.4).
 _LIST = ("nextPageToken", "pageSize", "totalSize")
-
-
-class Problem(NamedTuple):
-    """What is wrong, and where."""
-
-    found: str
-    pointer: str
 
 
 Rule = Callable[[Any], Iterator[Problem]]
@@ -75,7 +65,7 @@ def _absent(node: Node, names: tuple[str, ...]) -> Iterator[Problem]:
         # What protobuf would leave out is missing, however it is spelled in JSON.
         if node.value.get(name) in (None, "", [], {}):
             what = "is missing" if name not in node.value else f"is {node.value[name]!r}"
-            yield Problem(f"{name} of {_a(node.kind)} {what}", f"{node.pointer}/{name}")
+            yield Problem(f"{node.pointer}/{name}", f"{name} of {_a(node.kind)} {what}")
 
 
 def _a(kind: str) -> str:
@@ -86,14 +76,9 @@ def _one_of(kind: str, name: str, allowed: frozenset[str]) -> Rule:
     def rule(value: Any) -> Iterator[Problem]:
         for node in nodes(value):
             if node.kind == kind and name in node.value and node.value[name] not in allowed:
-                yield Problem(f"{name} is {node.value[name]!r}", f"{node.pointer}/{name}")
+                yield Problem(f"{node.pointer}/{name}", f"{name} is {node.value[name]!r}")
 
     return rule
-
-
-def _enums(value: Any) -> Iterator[Problem]:
-    yield from _one_of("status", "state", STATES)(value)
-    yield from _one_of("message", "role", ROLES)(value)
 
 
 def _unique_artifacts(value: Any) -> Iterator[Problem]:
@@ -101,7 +86,7 @@ def _unique_artifacts(value: Any) -> Iterator[Problem]:
         artifacts = node.value.get("artifacts") if node.kind == "task" else None
         ids = [a.get("artifactId") for a in artifacts if isinstance(a, Mapping)] if isinstance(artifacts, list) else []
         if len(set(map(str, ids))) != len(ids):
-            yield Problem(f"artifactIds {ids}", f"{node.pointer}/artifacts")
+            yield Problem(f"{node.pointer}/artifacts", f"artifactIds {ids}")
 
 
 def _repeated_artifact(value: Any) -> Iterator[Problem]:
@@ -114,7 +99,7 @@ def _repeated_artifact(value: Any) -> Iterator[Problem]:
                 continue
             name, parts = artifact.get("artifactId"), canonical(artifact["parts"])
             if (first := known.setdefault(parts, name)) != name:
-                yield Problem(f"artifacts {first!r} and {name!r} have the same parts", f"{node.pointer}/artifacts")
+                yield Problem(f"{node.pointer}/artifacts", f"artifacts {first!r} and {name!r} have the same parts")
 
 
 def _foreign(owner: str) -> Rule:
@@ -130,29 +115,14 @@ def _foreign(owner: str) -> Rule:
                 for name, wanted in own.items():
                     if wanted and node.value.get(name) not in (None, "", wanted):
                         found = f"{name} of a message is {node.value[name]!r}; the task has {wanted!r}"
-                        yield Problem(found, f"{node.pointer}/{name}")
+                        yield Problem(f"{node.pointer}/{name}", found)
 
     return rule
 
 
-def _camel(value: Any) -> Iterator[Problem]:
-    # Free-form members are left out by members(): their names are the agent's.
-    for member in members(value):
-        if is_misspelt(member.name):
-            yield Problem(f"a member is called {member.name!r}", member.pointer)
-
-
-def _kind(value: Any) -> Iterator[Problem]:
-    for member in members(value):
-        if member.name == "kind":
-            yield Problem(f"kind {member.value!r}", member.pointer)
-
-
-def _nulls(value: Any) -> Iterator[Problem]:
-    for member in members(value):
-        # The data of a part may be any JSON value, and null is one.
-        if member.value is None and member.name != "data" and is_known(member.name):
-            yield Problem(f"{member.name} is null", member.pointer)
+def _member(words: str, is_wrong: Callable[[Member], bool]) -> Rule:
+    """Return a rule against members, of any object; free-form ones are the agent's own, and are not looked at."""
+    return lambda value: (Problem(m.pointer, words.format(m)) for m in members(value) if is_wrong(m))
 
 
 def _timestamps(value: Any) -> Iterator[Problem]:
@@ -160,14 +130,14 @@ def _timestamps(value: Any) -> Iterator[Problem]:
         if node.kind == "status" and "timestamp" in node.value:
             found = node.value["timestamp"]
             if not (isinstance(found, str) and TIMESTAMP.fullmatch(found)):
-                yield Problem(f"timestamp {found!r}", f"{node.pointer}/timestamp")
+                yield Problem(f"{node.pointer}/timestamp", f"timestamp {found!r}")
 
 
 def _required(value: Any) -> Iterator[Problem]:
     for node in nodes(value):
         yield from _absent(node, _REQUIRED.get(node.kind, ()))
         if node.kind == "response" and "tasks" in node.value:
-            yield from (Problem(f"{n} is missing", f"{node.pointer}/{n}") for n in _LIST if n not in node.value)
+            yield from (Problem(f"{node.pointer}/{n}", f"{n} is missing") for n in _LIST if n not in node.value)
 
 
 def _all_of(*rules: Rule) -> Rule:
@@ -191,9 +161,10 @@ def _old_kinds(value: Any) -> Iterator[Problem]:
     for node in nodes(value):
         wanted = _OLD_KINDS.get(node.kind)
         if wanted and node.value.get("kind") not in wanted:
-            yield Problem(f"kind of {_a(node.kind)} is {node.value.get('kind')!r}", f"{node.pointer}/kind")
+            yield Problem(f"{node.pointer}/kind", f"kind of {_a(node.kind)} is {node.value.get('kind')!r}")
 
 
+_CAMEL = _member("a member is called {0.name!r}", lambda m: is_misspelt(m.name))
 RULES: Mapping[str, Rule] = {
     "DM-001": _missing("task", "id", "status"),
     "DM-002": _one_of("status", "state", STATES),
@@ -202,18 +173,19 @@ RULES: Mapping[str, Rule] = {
     "DM-005": _missing("artifact", "artifactId", "parts"),
     "DM-006": _unique_artifacts,
     "DM-007": _missing("status", "state"),
-    "DM-008": _camel,
-    "DM-009": _enums,
+    "DM-008": _CAMEL,
+    "DM-009": _all_of(_one_of("status", "state", STATES), _one_of("message", "role", ROLES)),
     "DM-010": _timestamps,
-    "DM-012": _kind,
-    "DM-013": _nulls,
+    "DM-012": _member("kind {0.value!r}", lambda m: m.name == "kind"),
+    # The data of a part may be any JSON value, and null is one.
+    "DM-013": _member("{0.name} is null", lambda m: m.value is None and m.name != "data" and is_known(m.name)),
     "DM-014": _required,
     "DM-015": _foreign("status"),
     "V03-DM-001": _old_kinds,
     "V03-DM-002": _all_of(_missing("status", "state"), _one_of("status", "state", OLD_STATES)),
     "V03-DM-003": _all_of(_missing("message", "role"), _one_of("message", "role", frozenset({"user", "agent"}))),
     "V03-DM-004": _missing("task", "id", "contextId", "status"),
-    "V03-DM-007": _camel,
+    "V03-DM-007": _CAMEL,
 }
 OLD_PROTO_RULES: Mapping[str, Rule] = {
     "V03-DM-002": _all_of(_missing("status", "state"), _one_of("status", "state", _OLD_PROTO_STATES)),

@@ -11,7 +11,6 @@ from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.checks.auth import garbage
 from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_on, walk
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.conformance.protocol.streams import read_event
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
@@ -91,11 +90,6 @@ async def extended(ctx: Context) -> WireReply:
     return reply
 
 
-def judged(ctx: Context, reply: WireReply) -> list[Finding]:
-    """Return what is wrong with the card; skip where there is none."""
-    return check_card(ctx.needed(reply, OPERATION, "XCARD-002").result, url=ctx.target.url)
-
-
 async def card_or_not_configured(ctx: Context) -> None:
     """With the capability there is a card, or the error that says that none is configured."""
     reply = await extended(ctx)
@@ -118,7 +112,7 @@ async def card_is_valid(ctx: Context) -> None:
     reply = await extended(ctx)
     # Defects of the public card are reported there.
     known = {(f.rule, f.pointer) for f in check_card(ctx.target.card, url=ctx.target.url)}
-    for finding in judged(ctx, reply):
+    for finding in check_card(ctx.needed(reply, OPERATION, "XCARD-002").result, url=ctx.target.url):
         is_judged = finding.severity == "error" and (finding.rule, finding.pointer) not in known
         if finding.rule == SECRETS_RULE if ctx.requirement.id == "XCARD-006" else is_judged:
             found = f"{finding.rule}: {finding.found}"

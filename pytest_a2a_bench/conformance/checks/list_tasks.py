@@ -35,7 +35,7 @@ async def own(ctx: Context) -> tuple[str, list[str]]:
 
 
 async def _make(ctx: Context) -> tuple[str, list[str]]:
-    tasks = [task for _, task in (await in_one_context(ctx)).made]
+    tasks = [task for _, task in (await in_one_context(ctx))[0]]
     context_id = str(tasks[0].get("contextId") or "")
     if any(task.get("contextId") != context_id for task in tasks):
         ctx.skip("the agent does not keep a contextId, so that no list can be judged")
@@ -45,21 +45,16 @@ async def _make(ctx: Context) -> tuple[str, list[str]]:
     return context_id, [str(task["id"]) for task in tasks]
 
 
-class InOneContext(NamedTuple):
-    """The answers to several messages in one context, where the agent has any, with their tasks.
-
-    :param pages: of one task each; the last task was made between them.
-    """
-
-    made: list[tuple[WireReply, Mapping[str, Any]]]
-    pages: list[WireReply]
+Made = tuple[list[tuple[WireReply, Mapping[str, Any]]], list[WireReply]]
+"""Answers to messages in one context, with their tasks; and pages of one task, between which the last was made."""
 
 
-async def in_one_context(ctx: Context) -> InOneContext:
-    """Send several messages in one context, once for all checks."""
+async def in_one_context(ctx: Context) -> Made:
+    """Send several messages in one context, where the agent has any, once for all checks."""
 
-    async def make() -> InOneContext:
-        made, pages = InOneContext([], [])
+    async def make() -> Made:
+        made: list[tuple[WireReply, Mapping[str, Any]]] = []
+        pages: list[WireReply] = []
         context_id = ""
         for number in range(OWN_TASKS):
             page = {"contextId": context_id, "pageSize": 1}
@@ -72,7 +67,7 @@ async def in_one_context(ctx: Context) -> InOneContext:
             context_id = str(made[0][1].get("contextId") or "")
             if is_last and (token := member(pages[0], "nextPageToken")):
                 pages.append(await ctx.call("ListTasks", {**page, "pageToken": token}))
-        return InOneContext(made, pages)
+        return made, pages
 
     return await ctx.shared("in one context", make)
 
@@ -268,7 +263,7 @@ async def pages_are_disjoint_and_complete(ctx: Context) -> None:
 
 async def token_marks_a_place(ctx: Context) -> None:
     """A task that is made between two pages does not shift the second one."""
-    pages = (await in_one_context(ctx)).pages
+    _, pages = await in_one_context(ctx)
     before, after = (tasks_of(page) for page in pages) if len(pages) > 1 else ([], [])
     # What has ended does not change, so that it cannot rightly come once more.
     if any(state_of(one) in TERMINAL and one.get("id") == other.get("id") for one in before for other in after):

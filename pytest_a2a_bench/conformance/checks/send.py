@@ -54,15 +54,7 @@ def _open_calls_are_found(ctx: Context) -> Iterator[None]:
 async def ordinary_task(ctx: Context) -> tuple[WireReply, Mapping[str, Any]]:
     """Return the ordinary answer and its task; skip where the agent answers with a message."""
     reply = await ordinary(ctx)
-    if not ctx.expect_ok(reply):
-        ctx.skip(f"SendMessage does not work: {reply.describe()}")
-    return reply, task_or_skip(ctx, reply)
-
-
-def task_or_skip(ctx: Context, reply: WireReply) -> Mapping[str, Any]:
-    """Return the task of an answer."""
-    task = task_in(reply.result)
-    return task if task is not None else ctx.skip("the agent answers with a message, not a task")
+    return reply, ctx.task_of(reply, "SendMessage")
 
 
 async def one_of_task_and_message(ctx: Context) -> None:
@@ -120,7 +112,7 @@ async def return_immediately(ctx: Context) -> None:
     """Start a slow task and look at its state."""
     reply = await started(ctx)
     if ctx.expect_ok(reply):
-        task = task_or_skip(ctx, reply)
+        task = ctx.task_of(reply, "SendMessage")
         if state_of(task) in SETTLED:
             if (took := reply.exchange.seconds) < max(_TELLING_SECONDS, _TELLING_SHARE * await ctx.allow(0.0)):
                 ctx.skip(f"the task of the scenario slow was over after {took:.2f} s: too short to tell")
@@ -136,7 +128,7 @@ async def early_task_can_be_followed(ctx: Context) -> None:
     reply = await started(ctx)
     if not ctx.expect_ok(reply):
         return
-    later = await ctx.wait_for_task(str(task_or_skip(ctx, reply).get("id")))
+    later = await ctx.wait_for_task(str(ctx.task_of(reply, "SendMessage").get("id")))
     if ctx.expect_ok(later) and state_of(later.result) not in SETTLED:
         ctx.fail(f"the task has not ended after {WAIT_SECONDS:g} s", reply, later)
 
@@ -174,7 +166,7 @@ async def history_length(ctx: Context) -> None:
         reply = await ctx.send(configuration=configuration)
     if not ctx.expect_ok(reply):
         return
-    task = task_or_skip(ctx, reply)
+    task = ctx.task_of(reply, "SendMessage")
     if not most:
         await artifacts_are_kept(ctx, reply, task)
     if history_of(task):

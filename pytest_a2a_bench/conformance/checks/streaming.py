@@ -17,8 +17,8 @@ from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
 from pytest_a2a_bench.conformance.fixtures import stream_in, task_of
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, parse_timestamp, state_of
 from pytest_a2a_bench.conformance.protocol.streams import (
+    Problem,
     StreamEvent,
-    StreamProblem,
     artifacts_of,
     canonical,
     differences,
@@ -73,7 +73,7 @@ async def answers_with_a_stream(ctx: Context) -> None:
         ctx.fail(f"Content-Type is {reply.content_type or 'missing'!r}", reply, expected="text/event-stream")
 
 
-RULES: Mapping[str, Callable[[Sequence[StreamEvent]], list[StreamProblem]]] = {
+RULES: Mapping[str, Callable[[Sequence[StreamEvent]], list[Problem]]] = {
     "STREAM-002": first_event,
     "STREAM-004": order_of_kinds,
     "STREAM-008": ids_agree,
@@ -300,7 +300,7 @@ async def chunk_marks_agree(ctx: Context) -> None:
     reply, events = await chunked(ctx)
     built = rebuild(events)
     ctx.report_problems(built.problems, reply)
-    for name in built.never_closed:
+    for name in sorted(built.appended - built.closed):
         # A warning: a client that reads the stream to its end loses nothing.
         ctx.warn(
             f"artifact {name!r} came in chunks, none of which has lastChunk",

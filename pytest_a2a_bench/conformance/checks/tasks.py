@@ -177,24 +177,14 @@ async def _cancel(ctx: Context, text: str) -> Cancelled:
     try:
         for _ in range(ATTEMPTS):
             seen = await _cancel_and_wait(ctx, text, usual)
-            if not overtaken(seen.first, seen.seconds, await usual):
+            is_refused = seen.first.may_be("TaskNotCancelableError")
+            # It may have ended by itself before its cancelling was answered.
+            is_over = is_refused or state_of(seen.first.result) in TERMINAL - {"canceled"}
+            if seen.seconds < await usual or not is_over:
                 return seen
     finally:
         usual.cancel()
-    ctx.skip(OVERTAKEN)
-
-
-OVERTAKEN = "the task of the scenario slow was over before it could be cancelled"
-
-
-def overtaken(reply: WireReply, seconds: float, usual: float) -> bool:
-    """Return whether a task had the time to end by itself before its cancelling was answered, and did.
-
-    :param seconds: from asking for the task to the answer to its cancelling.
-    :param usual: seconds that the task takes.
-    """
-    is_refused = reply.may_be("TaskNotCancelableError")
-    return seconds >= usual and (is_refused or state_of(reply.result) in TERMINAL - {"canceled"})
+    ctx.skip("the task of the scenario slow was over before it could be cancelled")
 
 
 async def _cancel_and_wait(ctx: Context, text: str, usual: asyncio.Future[float]) -> Cancelled:

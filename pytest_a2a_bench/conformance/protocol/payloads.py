@@ -158,11 +158,8 @@ _CAMEL = re.compile(r"[a-z][A-Za-z0-9]*")
 # With the names of 0.3 where those differ: its proto file has msg, content and update.
 _CHILDREN: Mapping[str, Mapping[str, str]] = {
     "response": {
-        "task": "task",
-        "message": "message",
+        **{name: name for name in ("task", "message", "statusUpdate", "artifactUpdate")},
         "msg": "message",
-        "statusUpdate": "statusUpdate",
-        "artifactUpdate": "artifactUpdate",
         "tasks": "task",
     },
     "task": {"status": "status", "artifacts": "artifact", "history": "message"},

@@ -21,12 +21,12 @@ _KINDS = {"status-update": "statusUpdate", "artifact-update": "artifactUpdate", 
 _ALIASES = {"msg": "message"}
 
 
-class StreamProblem(NamedTuple):
-    """What a stream does wrong: where, what, and what was expected."""
+class Problem(NamedTuple):
+    """What an answer does wrong: where, what, and what was expected; empty for what its requirement says."""
 
     pointer: str
     found: str
-    expected: str
+    expected: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ def read_events(raws: Sequence[Any]) -> list[StreamEvent]:
     return [read_event(raw) for raw in raws]
 
 
-def one_member(raws: Sequence[Any]) -> list[StreamProblem]:
+def one_member(raws: Sequence[Any]) -> list[Problem]:
     """Find events that do not have exactly one member of the oneof; those of 0.3 have none."""
     return [
-        StreamProblem(
+        Problem(
             f"/{number}",
             f"event {number} has {' and '.join(event.members) or 'none of the members: ' + _excerpt(raws[number])}",
             "exactly one of task, message, statusUpdate, artifactUpdate",
@@ -100,42 +100,33 @@ def one_member(raws: Sequence[Any]) -> list[StreamProblem]:
     ]
 
 
-def first_event(events: Sequence[StreamEvent]) -> list[StreamProblem]:
+def first_event(events: Sequence[StreamEvent]) -> list[Problem]:
     """Find a stream that starts with neither a Task nor a Message."""
     if events and events[0].kind in ("task", "message"):
         return []
     found = f"the first event is {events[0].kind or 'of no known kind'}" if events else "the stream had no event"
-    return [StreamProblem("/0", found, "a Task or a Message as the first event, before its updates")]
+    return [Problem("/0", found, "a Task or a Message as the first event, before its updates")]
 
 
 # Section 3.1.2 allows updates only; 11.7 lets HTTP+JSON close with the task as it is stored.
-def order_of_kinds(events: Sequence[StreamEvent]) -> list[StreamProblem]:
+def order_of_kinds(events: Sequence[StreamEvent]) -> list[Problem]:
     """Find what may not follow a Task or a Message; a Task snapshot may close a stream."""
     if not events:
         return []
     if events[0].kind == "message":
-        return _alone(events)
+        found = f"{len(events) - 1} more events follow a Message"
+        return [Problem("/1", found, "one Message, then the end of the stream")] if len(events) > 1 else []
     problems = []
     for number, event in enumerate(events[1:], 1):
         # A task is allowed where the state before it is terminal: that is the closing snapshot.
         closing = number == len(events) - 1 or events[number].state in TERMINAL
         if event.kind == "message" or (event.kind == "task" and not closing):
             found = f"event {number} is a {event.kind.capitalize()} in the stream of a task"
-            problems.append(StreamProblem(f"/{number}", found, "statusUpdate and artifactUpdate after the Task"))
+            problems.append(Problem(f"/{number}", found, "statusUpdate and artifactUpdate after the Task"))
     return problems
 
 
-def _alone(events: Sequence[StreamEvent]) -> list[StreamProblem]:
-    if len(events) == 1:
-        return []
-    return [
-        StreamProblem(
-            "/1", f"{len(events) - 1} more events follow a Message", "one Message, then the end of the stream"
-        )
-    ]
-
-
-def ids_agree(events: Sequence[StreamEvent]) -> list[StreamProblem]:
+def ids_agree(events: Sequence[StreamEvent]) -> list[Problem]:
     """Find updates whose taskId or contextId is not that of the first Task."""
     first = next((event for event in events if event.kind == "task"), None)
     if first is None:
@@ -150,13 +141,11 @@ def ids_agree(events: Sequence[StreamEvent]) -> list[StreamProblem]:
         ):
             if value != wanted:
                 found = f"{event.kind} {number} has {name} {value!r}; the Task has {wanted!r}"
-                problems.append(
-                    StreamProblem(f"/{number}/{event.kind}/{name}", found, f"the Task's {name} in each update")
-                )
+                problems.append(Problem(f"/{number}/{event.kind}/{name}", found, f"the Task's {name} in each update"))
     return problems
 
 
-def nothing_after_terminal(events: Sequence[StreamEvent]) -> list[StreamProblem]:
+def nothing_after_terminal(events: Sequence[StreamEvent]) -> list[Problem]:
     """Find updates that come after a terminal state, other than a snapshot that repeats it."""
     ended = ""
     # The same state once more is a repetition and no change.
@@ -166,7 +155,7 @@ def nothing_after_terminal(events: Sequence[StreamEvent]) -> list[StreamProblem]
             found = f"event {number} ({event.kind or 'unknown'} {event.state}) follows the state {ended}".replace(
                 " )", ")"
             )
-            return [StreamProblem(f"/{number}", found, "nothing after a terminal state")]
+            return [Problem(f"/{number}", found, "nothing after a terminal state")]
         if event.state in TERMINAL:
             ended = event.state
     return []
@@ -182,14 +171,9 @@ class Rebuilt:
 
     state: str = ""
     artifacts: dict[str, list[Any]] = field(default_factory=dict)
-    problems: list[StreamProblem] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     appended: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
-
-    @property
-    def never_closed(self) -> list[str]:
-        """Artifacts that came in chunks and whose last chunk was never marked."""
-        return sorted(self.appended - self.closed)
 
 
 def rebuild(events: Sequence[StreamEvent]) -> Rebuilt:
@@ -215,10 +199,10 @@ def _add_chunk(built: Rebuilt, number: int, body: Mapping[str, Any]) -> None:
     if body.get("append") is True:
         if name not in built.artifacts:
             found = f"event {number} appends to artifact {name!r}, of which there is nothing yet"
-            built.problems.append(StreamProblem(f"{where}/append", found, "append false in the first chunk"))
+            built.problems.append(Problem(f"{where}/append", found, "append false in the first chunk"))
         if name in built.closed:
             found = f"event {number} appends to artifact {name!r} after its last chunk"
-            built.problems.append(StreamProblem(f"{where}/lastChunk", found, "nothing after lastChunk"))
+            built.problems.append(Problem(f"{where}/lastChunk", found, "nothing after lastChunk"))
         built.appended.add(name)
         built.artifacts[name] = [*built.artifacts.get(name, []), *parts]
     else:
@@ -234,13 +218,8 @@ def artifacts_of(task: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {_text(one, "artifactId"): _list(one.get("parts")) for one in as_objects(task.get("artifacts"))}
 
 
-# Joining is allowed: what was streamed in pieces may be stored as one part.
-def same_parts(ones: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Return whether parts hold the same: texts that follow each other count as one, as servers may join chunks."""
-    return _joined(ones) == _joined(others)
-
-
 def _joined(parts: Sequence[Any]) -> list[str]:
+    """Return parts with texts that follow each other as one: what came in pieces may be stored as one part."""
     joined: list[str] = []
     text: list[str] = []
     for part in parts:
@@ -254,19 +233,19 @@ def _joined(parts: Sequence[Any]) -> list[str]:
     return [*joined, "text:" + "".join(text)] if text else joined
 
 
-def differences(built: Rebuilt, task: Mapping[str, Any]) -> list[StreamProblem]:
+def differences(built: Rebuilt, task: Mapping[str, Any]) -> list[Problem]:
     """Compare the result of a stream with the stored task: state and artifacts."""
     problems = []
     kept = state_of(task)
     if built.state != kept:
         found = f"the stream ended with state {built.state or 'none'}; GetTask says {kept or 'none'}"
-        problems.append(StreamProblem("/status/state", found, "the same state"))
+        problems.append(Problem("/status/state", found, "the same state"))
     stored = artifacts_of(task)
     for name in sorted({*built.artifacts, *stored}):
-        if not same_parts(built.artifacts.get(name, []), stored.get(name, [])):
+        if _joined(built.artifacts.get(name, [])) != _joined(stored.get(name, [])):
             streamed = _excerpt(built.artifacts.get(name))
             found = f"artifact {name!r}: streamed {streamed}; GetTask has {_excerpt(stored.get(name))}"
-            problems.append(StreamProblem("/artifacts", found, "the streamed chunks, joined in their order"))
+            problems.append(Problem("/artifacts", found, "the streamed chunks, joined in their order"))
     return problems
 
 
@@ -305,18 +284,14 @@ def canonical(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items() if not _is_unset(item)}
+        # Bindings differ in whether they spell out what is not set; the meaning is the same.
+        return {str(k): _plain(v) for k, v in value.items() if v not in (None, "", [], {}) and v is not False}
     if isinstance(value, list):
         return [_plain(item) for item in value]
     # protobuf's Struct has doubles only, so 5 comes back as 5.0 over gRPC.
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
-
-
-def _is_unset(value: Any) -> bool:
-    """Bindings differ in whether they spell out what is not set; the meaning is the same."""
-    return value is None or value is False or value == "" or value == [] or value == {}
 
 
 def _list(value: Any) -> list[Any]:

@@ -21,8 +21,7 @@ from pytest_a2a_bench.conformance.protocol.payloads import (
     task_id_in,
     task_in,
 )
-from pytest_a2a_bench.conformance.session.health import Health, Pace
-from pytest_a2a_bench.conformance.session.steadiness import Steadiness
+from pytest_a2a_bench.conformance.session.health import Health, Pace, Steadiness
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import is_late
 from pytest_a2a_bench.conformance.wire.http import open_wire

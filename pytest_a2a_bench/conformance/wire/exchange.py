@@ -9,6 +9,7 @@ import shlex
 import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
 from pytest_a2a_bench.redact import HIDDEN, KNOWN, hide_secrets
@@ -93,27 +94,14 @@ class Redactor:
         return [self._finding(f) for f in findings] if self.secrets else list(findings)
 
     def _finding(self, finding: Finding) -> Finding:
-        return dataclasses.replace(
-            finding,
-            found=self.text(finding.found),
-            expected=self.text(finding.expected),
-            fix=self.text(finding.fix),
-            pointer=self.text(finding.pointer),
-            exchanges=tuple(map(self.exchange, finding.exchanges)),
-        )
+        words: dict[str, Any] = {n: self.text(getattr(finding, n)) for n in ("found", "expected", "fix", "pointer")}
+        return dataclasses.replace(finding, **words, exchanges=tuple(map(self.exchange, finding.exchanges)))
 
     def exchange(self, exchange: Exchange) -> Exchange:
         """Return an exchange without the secrets."""
-        return dataclasses.replace(
-            exchange,
-            url=self.text(exchange.url),
-            request_headers=self.headers(exchange.request_headers),
-            request=self.text(exchange.request),
-            response_headers=self.headers(exchange.response_headers),
-            response=self.text(exchange.response),
-            events=tuple(map(self.text, exchange.events)),
-            problem=self.text(exchange.problem),
-        )
+        words: dict[str, Any] = {n: self.text(getattr(exchange, n)) for n in ("url", "request", "response", "problem")}
+        words |= {n: self.headers(getattr(exchange, n)) for n in ("request_headers", "response_headers")}
+        return dataclasses.replace(exchange, **words, events=tuple(map(self.text, exchange.events)))
 
     def url(self, url: str) -> str:
         """Return a URL without user info and without the secrets."""
