@@ -129,7 +129,7 @@ def hold(domain: str, tasks: int, in_flight: int, latency: float) -> Row:
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
     from trials import run_against
 
-    from pytest_a2a_bench.agents.launcher import start_builtin
+    from pytest_a2a_bench.agents.options import start_builtin
     from pytest_a2a_bench.benchmarks.tau2 import benchmark, evaluate, index, upstream
     from pytest_a2a_bench.config.settings import Settings
 

@@ -113,10 +113,7 @@ def write_event(event: InEvent) -> dict[str, Any]:
 
 
 def read_event(data: Mapping[str, Any]) -> InEvent:
-    """Read the output of :func:`write_event`.
-
-    :raises ValueError: if it is something else.
-    """
+    """Read the output of :func:`write_event`; raises ValueError if it is something else."""
     from pydantic import ValidationError
 
     kind = data.get("kind")
@@ -154,10 +151,7 @@ def read_error(data: Mapping[str, Any]) -> A2ABenchError:
 
 
 def compare(recorded: Mapping[str, Any], asked: Mapping[str, Any], *, key: str, number: int, where: str) -> None:
-    """Check that a request is the one that was recorded.
-
-    :raises CassetteError: with the difference, line by line.
-    """
+    """Check that a request is the one that was recorded; raises CassetteError with the difference, line by line."""
     recorded, asked = _without_places(recorded), _without_places(asked)
     if recorded == asked:
         return
@@ -374,11 +368,7 @@ class RecordedAgent:
 
 
 _AGENT = StoredForm(
-    RecordedAgent,
-    " does not tell of an agent",
-    "record again with --a2a-record",
-    ConfigurationError,
-    version=0,
+    RecordedAgent, " does not tell of an agent", "record again with --a2a-record", ConfigurationError, version=0
 )
 
 
@@ -431,26 +421,17 @@ def player(directory: Path) -> Callable[[TrialKey], Tape]:
 
 
 def write_agent(directory: Path, endpoint: str, card: AgentCard, secrets: Iterable[str] = ()) -> None:
-    """Write down whose cassettes these are.
-
-    :raises StoreError: if the directory cannot be written.
-    """
+    """Write down whose cassettes these are; raises StoreError if the directory cannot be written."""
     _write(directory / AGENT, {"endpoint": endpoint, "url": card.url, "card": dict(card.raw)}, tuple(secrets))
 
 
 def read_endpoint(directory: Path) -> str:
-    """Return the endpoint that was recorded.
-
-    :raises ConfigurationError: if the directory holds no cassettes.
-    """
+    """Return the endpoint that was recorded; raises ConfigurationError if the directory holds no cassettes."""
     return _agent(directory).endpoint
 
 
 def read_card(directory: Path) -> AgentCard:
-    """Return the card that was recorded.
-
-    :raises ConfigurationError: if the directory holds no cassettes.
-    """
+    """Return the card that was recorded; raises ConfigurationError if the directory holds no cassettes."""
     recorded = _agent(directory)
     try:
         return parse_card(recorded.card, recorded.url)

@@ -308,10 +308,7 @@ class _Proxy:
             return
         try:
             async with self._client.stream(
-                method,
-                self._origin + target,
-                headers=[*headers, (b"accept-encoding", b"identity")],
-                content=body,
+                method, self._origin + target, headers=[*headers, (b"accept-encoding", b"identity")], content=body
             ) as response:
                 if fault == "after-delivery" or status.isdecimal():
                     await response.aread()
@@ -360,12 +357,7 @@ class _Proxy:
             await client.whole(*head, b"".join(self._distort(fault, [body], call, is_stream=False)))
 
     async def _stream(
-        self,
-        client: _Client,
-        head: tuple[int, Headers],
-        events: AsyncIterator[bytes],
-        fault: str | None,
-        call: Call,
+        self, client: _Client, head: tuple[int, Headers], events: AsyncIterator[bytes], fault: str | None, call: Call
     ) -> None:
         await client.start(*head, None)
         if fault is not None and fault.partition("-")[0] not in ("hang", "half"):

@@ -89,10 +89,7 @@ _offered: list[Extension] = []
 
 
 def offer(kind: str, references: Mapping[str, str], source: str) -> None:
-    """Add the extensions that a hook returned.
-
-    :raises ConfigurationError: if it is not names and ``module:OBJECT``.
-    """
+    """Add the extensions that a hook returned; raises ConfigurationError if it is not names and ``module:OBJECT``."""
     if not isinstance(references, Mapping) or not all(
         isinstance(name, str) and isinstance(reference, str) and all(reference.partition(":"))
         for name, reference in references.items()
@@ -172,10 +169,7 @@ def load(kind: str, name: str, taken: Collection[str] = ()) -> Any:
 
 @functools.cache
 def load_all(kind: str) -> tuple[tuple[Extension, Any], ...]:
-    """Return all extensions of a kind, each with its object.
-
-    :raises ConfigurationError: if one of them cannot be had.
-    """
+    """Return all extensions of a kind, each with its object; raises ConfigurationError if one of them cannot be had."""
     return tuple(
         (extension, extension.load()) for extension in map(functools.partial(find, kind), names(kind)) if extension
     )

@@ -169,10 +169,7 @@ class PriceList:
         return self.model if self.exact else f"{self.model} (tokens as {_BUNDLED} counts them)"
 
     def tokens(self, text: str) -> int:
-        """Count the tokens of a text.
-
-        :raises MissingExtraError: if LiteLLM is not installed.
-        """
+        """Count the tokens of a text; raises MissingExtraError if LiteLLM is not installed."""
         with self._lock:
             if not self._tokenizer:
                 self._tokenizer = self._choose()

@@ -30,7 +30,7 @@ from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.agent import agent_class, system_prompt, tool_specs, user_class
 from pytest_a2a_bench.benchmarks.tau2.upstream import agent_base
-from pytest_a2a_bench.config.doors import SCRIPT, Door
+from pytest_a2a_bench.config.load import SCRIPT, Door
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Briefing

@@ -12,7 +12,7 @@ from typing import Any
 import examples
 import pytest
 
-from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents.options import start_builtin
 
 # importlib_metadata, which LiteLLM imports, takes the place of the standard library's finder of distributions. Were it
 # first imported inside a pytest run of pytester's, that would take it away again, and leave none.

@@ -211,10 +211,7 @@ class Meter:
         self._seconds = 0.0
 
     def take(self, size: int) -> None:
-        """Count bytes that arrived.
-
-        :raises ReplyLimitError: if they are more than a trial may have.
-        """
+        """Count bytes that arrived; raises ReplyLimitError if they are more than a trial may have."""
         self._bytes += size
         if self._bytes > self.bounds.total:
             message = f"the answers of this conversation are larger than {self.bounds.total} bytes together"
@@ -235,10 +232,7 @@ class Meter:
             raise self.error("cpu", f"reading the answer took more than {self.bounds.cpu:g} s of CPU time")
 
     def parse(self, text: bytes | str) -> Any:
-        """Parse JSON.
-
-        :raises ProtocolError: if it is none, or (:class:`ReplyLimitError`) is nested too deeply.
-        """
+        """Parse JSON; raises ProtocolError if it is none, or (:class:`ReplyLimitError`) is nested too deeply."""
         try:
             value = parse_json(text)
         except ReplyLimitError as error:
@@ -247,10 +241,7 @@ class Meter:
         return value
 
     def check_depth(self, value: object) -> None:
-        """Refuse a value that is nested too deeply.
-
-        :raises ReplyLimitError: if it is.
-        """
+        """Refuse a value that is nested too deeply; raises ReplyLimitError if it is."""
         if is_deeper(value, self.bounds.depth + ENVELOPE):
             raise self.error("depth", "nested too deeply")
 

@@ -163,10 +163,7 @@ def _is_below(interface: Interface, path: str) -> bool:
 
 
 def load_card(body: bytes, url: str) -> AgentCard:
-    """Read a card from an HTTP body.
-
-    :raises CardError: if it is not a card; the message shows how the body begins.
-    """
+    """Read a card from an HTTP body; raises CardError if it is not a card; the message shows how the body begins."""
     try:
         raw = parse_json(body)
     except ProtocolError as error:

@@ -218,10 +218,7 @@ def read_event(raw: Any, form: Form) -> InEvent:
 
 
 def read_task(raw: Any, form: Form) -> InTask:
-    """Read the answer to GetTask or CancelTask.
-
-    :raises ProtocolError: if it is not a task.
-    """
+    """Read the answer to GetTask or CancelTask; raises ProtocolError if it is not a task."""
     event = read_event(raw, form)
     if not isinstance(event, InTask):
         raise ProtocolError(f"GetTask answered with {_describe(raw)}, expected a task")

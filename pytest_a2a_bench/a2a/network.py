@@ -337,10 +337,7 @@ class Guard:
 
     @classmethod
     def of(cls, ranges: Iterable[str]) -> Guard:
-        """Read ranges (``10.1.0.0/16``, ``::1``).
-
-        :raises ConfigurationError: if one cannot be read.
-        """
+        """Read ranges (``10.1.0.0/16``, ``::1``); raises ConfigurationError if one cannot be read."""
         found = []
         for text in ranges:
             try:

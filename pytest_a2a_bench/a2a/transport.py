@@ -106,10 +106,7 @@ class TokenSource:
         _sources[self.placeholder] = self
 
     async def token(self) -> str:
-        """Return a token that has not expired.
-
-        :raises InfrastructureError: if none can be obtained.
-        """
+        """Return a token that has not expired; raises InfrastructureError if none can be obtained."""
         if self._token and self._clock() < self._renew_at:
             return self._token
         loop = asyncio.get_running_loop()

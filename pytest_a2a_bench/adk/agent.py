@@ -25,8 +25,7 @@ from pydantic import BaseModel, Field, ValidationError, computed_field
 
 from pytest_a2a_bench.adk.folder import NAME
 from pytest_a2a_bench.adk.options import GEMINI, AdkOptions, check_model
-from pytest_a2a_bench.adk.runs import CALLER, Runs
-from pytest_a2a_bench.adk.tools import Tools
+from pytest_a2a_bench.adk.runs import CALLER, Runs, Tools
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.language_models import describe_failure, import_litellm
 from pytest_a2a_bench.redact import KNOWN
@@ -219,8 +218,6 @@ def _response(answer: BaseModel, usage: Any = None) -> LlmResponse:
     content = types.Content(role="model", parts=[types.Part(text=answer.model_dump_json())])
     return LlmResponse(content=content, usage_metadata=usage)
 
-
-log = logging.getLogger(__name__)
 
 DESCRIPTION = "Evaluates A2A agents: tau2-bench, CRMArena, and the A2A protocol itself."
 

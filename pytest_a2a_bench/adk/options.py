@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass
 
 from pytest_a2a_bench.a2a.network import Guard
 from pytest_a2a_bench.assessor.terms import Terms
-from pytest_a2a_bench.config.doors import ADK
+from pytest_a2a_bench.config.load import ADK
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.redact import KnownSecret
@@ -152,10 +152,7 @@ class AdkOptions:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> AdkOptions:
-        """Read the settings.
-
-        :raises ConfigurationError: naming everything that is wrong.
-        """
+        """Read the settings; raises ConfigurationError naming everything that is wrong."""
         values = {one.field: text for one in VARIABLES if (text := environ.get(one.name, "").strip())}
         try:
             found = cls(**values)  # type: ignore[arg-type]  # texts, which pydantic reads
@@ -207,10 +204,7 @@ VARIABLES = tuple(
 
 
 def check_model(name: str) -> None:
-    """Check the form of a model's name.
-
-    :raises ConfigurationError: if it is neither Gemini's nor LiteLLM's.
-    """
+    """Check the form of a model's name; raises ConfigurationError if it is neither Gemini's nor LiteLLM's."""
     if not GEMINI.match(name) and "/" not in name:
         raise ConfigurationError(
             f"A2A_ADK_MODEL is {name!r}; expected a model of Gemini (gemini-2.5-flash), LiteLLM's PROVIDER/NAME "

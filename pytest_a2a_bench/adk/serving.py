@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from pytest_a2a_bench.adk.folder import card_of
 from pytest_a2a_bench.adk.runs import Runs
 from pytest_a2a_bench.agents.gateway import bounded, called_by_name, guarded
-from pytest_a2a_bench.assessor.callers import Callers
+from pytest_a2a_bench.assessor.terms import Callers
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.quiet_server import serving

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.registry import Player, match_call
-from pytest_a2a_bench.dialects.base import DecodedRequest
+from pytest_a2a_bench.dialects.reading import DecodedRequest
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.language_models import cost_of, import_litellm
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid
@@ -295,10 +295,7 @@ def _no_result(call: ToolCall) -> dict[str, Any]:
 
 
 def read_response(response: Any, cost: float | None) -> BrainReply:
-    """Read a chat completion.
-
-    :raises ValueError: if the model's arguments of a call are not a JSON object.
-    """
+    """Read a chat completion; raises ValueError if the model's arguments of a call are not a JSON object."""
     message = response.choices[0].message
     calls = tuple(_read_call(call) for call in message.tool_calls or ())
     usage = getattr(response, "usage", None)

@@ -23,7 +23,7 @@ from pytest_a2a_bench.a2a.card import choose_interface
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import Stop
-from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.assessor.terms import Plan, Terms
 from pytest_a2a_bench.benchmarks import models
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, without_query

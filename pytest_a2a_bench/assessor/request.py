@@ -195,10 +195,7 @@ class Request(Config):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Request:
-        """Read what :meth:`to_json` wrote.
-
-        :raises BadRequest: if this version does not read it.
-        """
+        """Read what :meth:`to_json` wrote; raises BadRequest if this version does not read it."""
         try:
             return cls.model_validate(data)
         except ValidationError as error:

@@ -16,7 +16,7 @@ from typing import Any
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.assessor.assessment import Concluded, failure_of
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.config.doors import Door
+from pytest_a2a_bench.config.load import Door
 from pytest_a2a_bench.conformance.report import Report, counts
 from pytest_a2a_bench.model import ToolCall, TrialResult, Turn, sum_usage
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE

@@ -37,13 +37,12 @@ from pytest_a2a_bench.a2a.network import Network, read_variable
 from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.agents.gateway import bounded, called_by_name, counted, guarded
 from pytest_a2a_bench.assessor.assessment import PROTOCOL_FILE
-from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.executor import ENDED, AssessmentExecutor, Look
 from pytest_a2a_bench.assessor.handler import AssessorHandler, a2a_routes, build_card
 from pytest_a2a_bench.assessor.monitoring import CONTENT_TYPE, Monitor
 from pytest_a2a_bench.assessor.result import whole_numbers
 from pytest_a2a_bench.assessor.store import SECONDS, KnownUser, WebhookSender, judge_urls, keep_removing, open_stores
-from pytest_a2a_bench.assessor.terms import Terms, known_domains
+from pytest_a2a_bench.assessor.terms import Callers, Terms, known_domains
 from pytest_a2a_bench.conformance.report import REPORT
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url
@@ -52,7 +51,7 @@ from pytest_a2a_bench.quiet_server import serving
 from pytest_a2a_bench.redact import KNOWN, KnownSecret, redact_url
 from pytest_a2a_bench.reports.contents import Contents, gather, now, rows_of
 from pytest_a2a_bench.reports.html import render
-from pytest_a2a_bench.reports.html.markup import Child, el
+from pytest_a2a_bench.reports.html.charts import Child, el
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.results.store import StoreError

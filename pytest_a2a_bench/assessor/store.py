@@ -199,8 +199,6 @@ def judge_urls(guard: Guard | None) -> Callable[[str], Awaitable[bool]]:
     return judge
 
 
-log = logging.getLogger(__name__)
-
 NAME = "tasks.db"
 EVERY = 3600.0
 """Seconds between two removals of what is old."""

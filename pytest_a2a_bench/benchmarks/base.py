@@ -98,10 +98,7 @@ class Parties:
     """
 
     def __init__(
-        self,
-        agents: Iterable[FurtherAgent] = (),
-        metadata: Mapping[str, Any] | None = None,
-        span: Span = NO_SPAN,
+        self, agents: Iterable[FurtherAgent] = (), metadata: Mapping[str, Any] | None = None, span: Span = NO_SPAN
     ) -> None:
         self._agents = tuple(agents)
         self._metadata = dict(metadata or {})

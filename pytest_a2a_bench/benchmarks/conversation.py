@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_a2a_bench import dialects, tracing
 from pytest_a2a_bench.dialects.auto import NATIVE
-from pytest_a2a_bench.dialects.base import DecodedReply, Dialect
+from pytest_a2a_bench.dialects.reading import DecodedReply, Dialect
 from pytest_a2a_bench.errors import A2ABenchError, AgentOutcomeError
 from pytest_a2a_bench.model import (
     AgentSaid,

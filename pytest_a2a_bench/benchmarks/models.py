@@ -58,10 +58,7 @@ class ModelUser:
         self.usage = Usage()
 
     def open(self) -> str:
-        """Let the model begin.
-
-        :raises LLMError: if it cannot, or stops before it has asked anything.
-        """
+        """Let the model begin; raises LLMError if it cannot, or stops before it has asked anything."""
         words = self.hear(self._begin)
         if words is None:
             raise LLMError(f"the user simulator's model {self._model!r} stopped before it asked anything")
@@ -188,10 +185,7 @@ def read_bool(value: Any) -> bool | None:
 
 
 def read_text(text: str) -> str:
-    """Return an answer in words.
-
-    :raises UnusableAnswerError: if there is none.
-    """
+    """Return an answer in words; raises UnusableAnswerError if there is none."""
     if not text.strip():
         raise UnusableAnswerError("it is empty")
     return text

@@ -24,15 +24,7 @@ from pytest_a2a_bench.errors import (
     TrialCancelledError,
     TrialTimeoutError,
 )
-from pytest_a2a_bench.model import (
-    AgentSaid,
-    DialectFinding,
-    Event,
-    Part,
-    PartyRole,
-    ToolReturned,
-    Usage,
-)
+from pytest_a2a_bench.model import AgentSaid, DialectFinding, Event, Part, PartyRole, ToolReturned, Usage
 from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.results.manifest import where
 from pytest_a2a_bench.text import one_line

@@ -474,10 +474,7 @@ def remarks_of(result: TrialResult) -> tuple[str, ...]:
 
 
 def get_benchmark(name: str) -> Benchmark:
-    """Return what runs a suite's trials.
-
-    :raises ConfigurationError: if there is no such suite, or it names no module.
-    """
+    """Return what runs a suite's trials; raises ConfigurationError if there is no such suite, or it names no module."""
     module = _load(name).benchmark
     if not module:
         raise ConfigurationError(f"the suite {name!r} names no benchmark module, so its trials cannot be run")

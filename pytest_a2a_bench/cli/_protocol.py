@@ -12,7 +12,7 @@ from typing import Any
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.cli._settings import check_numbers, check_output, deliver, read_config, served, write_report
-from pytest_a2a_bench.config.doors import of_command
+from pytest_a2a_bench.config.load import of_command
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
 from pytest_a2a_bench.conformance.engine import check_all

@@ -24,7 +24,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
-from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import CORE, Loaded, Table, read_table
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings
@@ -108,10 +108,7 @@ def load_settings(
 
 
 def checked(loaded: Loaded) -> Settings:
-    """Return loaded settings.
-
-    :raises ConfigurationError: naming every wrong name and value.
-    """
+    """Return loaded settings; raises ConfigurationError naming every wrong name and value."""
     if loaded.problems:
         raise ConfigurationError(*loaded.problems)
     return loaded.settings
@@ -139,10 +136,7 @@ def for_endpoint(loaded: Loaded, endpoint: str, environ: Mapping[str, str]) -> S
 
 
 def read_config(namespace: Namespace, endpoint: str, environ: Mapping[str, str] = os.environ) -> ClientConfig:
-    """Return how to reach an agent.
-
-    :raises ConfigurationError: naming everything that is wrong.
-    """
+    """Return how to reach an agent; raises ConfigurationError naming everything that is wrong."""
     return ClientConfig.from_settings(read_settings(namespace, endpoint, environ), environ)
 
 
@@ -245,10 +239,7 @@ _BOUNDS: Mapping[str, tuple[Callable[[float], bool], str]] = {
 
 
 def check_numbers(namespace: Namespace, *names: str) -> None:
-    """Check the numbers of some options.
-
-    :raises ConfigurationError: naming each that is out of bounds.
-    """
+    """Check the numbers of some options; raises ConfigurationError naming each that is out of bounds."""
     wrong = []
     for name in names:
         value = getattr(namespace, name)
@@ -260,10 +251,7 @@ def check_numbers(namespace: Namespace, *names: str) -> None:
 
 
 def check_output(path: Path, option: str = "-o") -> None:
-    """Check before a run that its report can be written.
-
-    :raises ConfigurationError: if it cannot.
-    """
+    """Check before a run that its report can be written; raises ConfigurationError if it cannot."""
     # The nearest directory that exists, since the missing ones below it are made.
     above = next((folder for folder in path.absolute().parents if folder.exists()), path)
     if path.is_dir() or not above.is_dir() or not os.access(path if path.exists() else above, os.W_OK):
@@ -285,7 +273,7 @@ def write_report(path: Path, text: str, option: str = "-o") -> None:
 
 def deliver(namespace: Namespace, report: Report) -> None:
     """Print a report, or write it to the file of ``-o``."""
-    from pytest_a2a_bench.config.doors import of_command  # other commands need none of these
+    from pytest_a2a_bench.config.load import of_command  # other commands need none of these
     from pytest_a2a_bench.reports.findings import render
 
     text = of_command(namespace.options).words(render(report, namespace.format))

@@ -73,7 +73,7 @@ def _serve(namespace: Namespace, given: Mapping[str, str]) -> int:
     from pytest_a2a_bench.adk.agent import make_evaluator  # these import an extra
     from pytest_a2a_bench.adk.runs import Runs
     from pytest_a2a_bench.adk.serving import serve
-    from pytest_a2a_bench.assessor.callers import Callers
+    from pytest_a2a_bench.assessor.terms import Callers
 
     callers = Callers.of(namespace.auth_file, namespace.auth_env)
     runs = Runs(options)

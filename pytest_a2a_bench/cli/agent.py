@@ -8,8 +8,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from pytest_a2a_bench.agents.launcher import require_server
-from pytest_a2a_bench.agents.options import AgentOptions, add_arguments, from_namespace
+from pytest_a2a_bench.agents.options import AgentOptions, add_arguments, from_namespace, require_server
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import TAGGED_AGENTS
 from pytest_a2a_bench.tracing import without_sdk_spans

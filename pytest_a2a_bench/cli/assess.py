@@ -136,9 +136,9 @@ def _serve(namespace: Namespace, loaded: Loaded) -> int:
         lambda: settings.benchmark_options["crm_org"] == "local" or read_credentials(os.environ),
     )
     without_sdk_spans()
-    from pytest_a2a_bench.assessor.callers import Callers  # what these import is an extra
     from pytest_a2a_bench.assessor.monitoring import log_as_json
     from pytest_a2a_bench.assessor.server import ServerOptions, serve
+    from pytest_a2a_bench.assessor.terms import Callers  # what these import is an extra
 
     callers = Callers.of(namespace.auth_file, namespace.auth_env)
     database = None
@@ -239,10 +239,7 @@ def _check_numbers(namespace: Namespace) -> None:
 
 
 def check_port(port: int | None) -> None:
-    """Check a port.
-
-    :raises ConfigurationError: if it is none.
-    """
+    """Check a port; raises ConfigurationError if it is none."""
     if port is not None and not 0 <= port <= 65535:
         raise ConfigurationError(f"--port is {port}; give 0 to 65535")
 
@@ -288,8 +285,7 @@ _ONCE_ONLY = ("request", "assessor", "assessor_auth_env", "controller_auth_env",
 
 def _run_once(namespace: Namespace) -> int:
     from pytest_a2a_bench.cli._settings import terminable
-    from pytest_a2a_bench.platforms.leaderboard import make_file
-    from pytest_a2a_bench.platforms.once import assess
+    from pytest_a2a_bench.platforms.once import assess, make_file
 
     wanted = _wanted(namespace)
     try:
@@ -326,10 +322,7 @@ def _say(line: str) -> None:
 
 
 def _wanted(namespace: Namespace) -> Wanted:
-    """Return the assessment that the arguments describe.
-
-    :raises ConfigurationError: naming everything that is wrong.
-    """
+    """Return the assessment that the arguments describe; raises ConfigurationError naming everything that is wrong."""
     from pytest_a2a_bench.platforms.once import Wanted
     from pytest_a2a_bench.platforms.process import ASSESSOR, Party, own_command, read_scenario
 

@@ -49,10 +49,7 @@ _CARD_ONLY = ("algorithms", "allow_http", "online")
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "target",
-        metavar="URL|FILE",
-        nargs="?",
-        help="an agent's URL, builtin:NAME, or a card (- is stdin)",
+        "target", metavar="URL|FILE", nargs="?", help="an agent's URL, builtin:NAME, or a card (- is stdin)"
     )
     several: dict[str, Any] = {"action": "append", "default": []}
     which = parser.add_argument_group("checks of an agent")

@@ -162,10 +162,7 @@ def _compare_with_history(namespace: Namespace) -> int:
 
 
 def entry_of(directory: Path) -> history.Entry:
-    """Return the run of a results directory as a line of a history.
-
-    :raises ConfigurationError: if it is none.
-    """
+    """Return the run of a results directory as a line of a history; raises ConfigurationError if it is none."""
     if not directory.is_dir():
         raise ConfigurationError(f"{directory} is not a results directory (--a2a-results)")
     measured = load(directory)

@@ -28,8 +28,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.conversation import Conversation, SessionReply
 from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._settings import served
-from pytest_a2a_bench.config.doors import of_command
-from pytest_a2a_bench.config.load import not_default
+from pytest_a2a_bench.config.load import not_default, of_command
 from pytest_a2a_bench.config.settings import TAGGED_SKILL, needs_tags
 from pytest_a2a_bench.errors import A2ABenchError, AgentOutcomeError, ConfigurationError
 from pytest_a2a_bench.installation import NAME, install_command

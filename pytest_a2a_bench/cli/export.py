@@ -24,7 +24,7 @@ from pytest_a2a_bench.cli._settings import INCOMPLETE, configured_results, resul
 from pytest_a2a_bench.config.settings import NOISY, PLAIN
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey
-from pytest_a2a_bench.platforms import leaderboard
+from pytest_a2a_bench.platforms import once
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import protocol_metrics
 from pytest_a2a_bench.reports.contents import gather, write_with
@@ -69,7 +69,7 @@ def configure(parser: ArgumentParser) -> None:
     page.add_argument("--conformance", metavar="FILE", type=Path, help="report of: a2a-bench check URL --format json")
     board = parser.add_argument_group("leaderboard")
     board.add_argument("--id", metavar="ID", help="the leaderboard's id of the agent")
-    board.add_argument("--role", default=leaderboard.ROLE, help="the agent's role (%(default)s)")
+    board.add_argument("--role", default=once.ROLE, help="the agent's role (%(default)s)")
     metrics = parser.add_argument_group("metrics")
     metrics.add_argument("--jsonl", action="store_true", help="a line for each trial, instead of one array")
     _settings.add_arguments(parser)
@@ -104,7 +104,7 @@ def _there(names: Sequence[str]) -> str:
 def _export(namespace: Namespace, found: manifest.SelectedResults) -> tuple[Any, Sequence[str]]:
     if namespace.format == LEADERBOARD:
         participants = {namespace.role: namespace.id}
-        return leaderboard.export(found, namespace.domain, namespace.allow_incomplete, participants)
+        return once.export(found, namespace.domain, namespace.allow_incomplete, participants)
     if namespace.format == METRICS:
         return [protocol_metrics.of_trial(r) for r in found.results if _is_wanted(r.key, namespace)], ()
     exporter = import_module(registry.load(namespace.format).exporter)

@@ -30,7 +30,7 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.redact import dump_json
-from pytest_a2a_bench.reports import diagnosis, summary
+from pytest_a2a_bench.reports import summary, trial_text
 from pytest_a2a_bench.reports.summary import judge_spread
 from pytest_a2a_bench.results import manifest, merge
 from pytest_a2a_bench.results.baseline import BY_TASK, load
@@ -201,7 +201,7 @@ def _print(found: Verdict, trials: Trials, directory: Path) -> None:
     if found.errors:
         print(f"{count(found.errors, 'trial')} could not be evaluated, so this run does not pass")
     command = f"a2a-bench show --results {shlex.quote(str(directory))}"
-    for line in diagnosis.summary_lines(diagnosis.clusters(trials.results), command):
+    for line in trial_text.summary_lines(trial_text.clusters(trials.results), command):
         print(line)
     print(f"verdict: {found.outcome}")
 
@@ -214,7 +214,7 @@ def _write(directory: Path, found: Verdict, trials: Trials, run: SelectedResults
     verdict_found = dataclasses.replace(
         files.StoredVerdict.of(found, run_id, trials, find_missed(trials.results, ()), nodeids),
         agent=_judged_agent(run.manifest),
-        reasons=diagnosis.stored_reasons(diagnosis.clusters(trials.results)),
+        reasons=trial_text.stored_reasons(trial_text.clusters(trials.results)),
     )
     try:
         files.write_verdict(directory, verdict_found)
@@ -334,10 +334,7 @@ def _rescore(namespace: Namespace, directory: Path) -> int:
 
 
 def evaluate(result: TrialResult, settings: Settings) -> tuple[Reward, Mapping[str, Any]]:
-    """Let a trial's benchmark evaluate it again.
-
-    :raises A2ABenchError: if the benchmark cannot.
-    """
+    """Let a trial's benchmark evaluate it again; raises A2ABenchError if the benchmark cannot."""
     benchmark = get_benchmark(result.key.suite)
     reward = rescorer(benchmark)(result, settings)
     return reward, evaluated_by(benchmark, result.key, settings)

@@ -21,14 +21,14 @@ from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.cli import _settings, _starter
 from pytest_a2a_bench.cli._settings import served
 from pytest_a2a_bench.cli.doctor import NO_CALL, TURNS, meet
-from pytest_a2a_bench.config.doors import of_command
+from pytest_a2a_bench.config.load import of_command
 from pytest_a2a_bench.config.rates import read_rate
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, needs_tags
 from pytest_a2a_bench.config.values import one_of, read_endpoint, whole
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.model import BenchTask, TrialResult
 from pytest_a2a_bench.reports.summary import aligned, silence
-from pytest_a2a_bench.results import planning
+from pytest_a2a_bench.results import compare
 from pytest_a2a_bench.results.stats import count, duration
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.text import one_line
@@ -245,7 +245,7 @@ def _advice(wish: _starter.TasksWish, turn: float | None) -> Iterator[str]:
     for trials in sorted({*_TRIALS, wish.trials}):
         in_all = tasks * trials
         took = duration(in_all * TURNS * turn / wish.concurrency) if turn is not None else "?"
-        chances = [f"{planning.floor_chance(rate, wish.floor, in_all):.0%}" for rate in rates]
+        chances = [f"{compare.floor_chance(rate, wish.floor, in_all):.0%}" for rate in rates]
         table.append([f"{trials}{' *' if trials == wish.trials else ''}", f"{in_all:,}", took, *chances])
     yield from aligned(table)
     yield f"* as written; the time is that of {TURNS} turns a conversation, {wish.concurrency} at once"

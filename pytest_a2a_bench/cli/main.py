@@ -63,10 +63,7 @@ class Command(Protocol):
         ...
 
     def run(self, namespace: Namespace) -> int:
-        """Do it, and return the exit code.
-
-        :raises A2ABenchError: for wrong input, with a line for each problem.
-        """
+        """Do it, and return the exit code; raises A2ABenchError for wrong input, with a line for each problem."""
         ...
 
 
@@ -104,7 +101,7 @@ def _run(argv: Sequence[str]) -> int:
         namespace = parser.parse_args(argv)
         return int(namespace.run(namespace))
     except A2ABenchError as error:
-        from pytest_a2a_bench.config.doors import of_command  # imports every setting
+        from pytest_a2a_bench.config.load import of_command  # imports every setting
 
         for line in error.args if isinstance(error, ConfigurationError) else [str(error)]:
             print(f"a2a-bench: {of_command(parser.options).words(' '.join(str(line).split()))}", file=sys.stderr)

@@ -25,7 +25,7 @@ from typing import Any
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._settings import INCOMPLETE, configured_results, results_directory
@@ -34,7 +34,7 @@ from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import NOISY, PLAIN, Settings, with_endpoint
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.reports import diagnosis
+from pytest_a2a_bench.reports import trial_text
 from pytest_a2a_bench.reports.live import Server, Watched
 from pytest_a2a_bench.reports.trial_text import conversation, noise_text, rerun_command
 from pytest_a2a_bench.results import manifest
@@ -213,12 +213,12 @@ def _print_reasons(
 
     :param results: the trials to explain, of all that were found.
     """
-    reasons = diagnosis.clusters(results)
+    reasons = trial_text.clusters(results)
     items = {key: nodeid for nodeid, key in found.manifest.nodeids.items()}
     if namespace.ids is not None:
         return _print_ids(reasons, namespace.ids, items)
     if namespace.format == "json":
-        print(json.dumps([*map(asdict, diagnosis.stored_reasons(reasons))], indent=1, ensure_ascii=False))
+        print(json.dumps([*map(asdict, trial_text.stored_reasons(reasons))], indent=1, ensure_ascii=False))
         return 0
     missed = sum(len(c.trials) for c in reasons)
     counted = [r for r in results if r.status not in ("skipped", "not_run")]
@@ -228,14 +228,14 @@ def _print_reasons(
     )
     command = f"a2a-bench show --results {shlex.quote(str(directory))}"
     whole = namespace.whole or namespace.what is not None
-    for line in diagnosis.lines(reasons, items, command, whole=whole):
+    for line in trial_text.lines(reasons, items, command, whole=whole):
         print(line)
-    if not whole and len(reasons) > diagnosis.EXPLAINED:
+    if not whole and len(reasons) > trial_text.EXPLAINED:
         print(f"{command} --why --whole explains each")
     return 0
 
 
-def _print_ids(reasons: list[diagnosis.Cluster], number: int, nodeids: dict[str, str]) -> int:
+def _print_ids(reasons: list[trial_text.Cluster], number: int, nodeids: dict[str, str]) -> int:
     if not 1 <= number <= len(reasons):
         raise ConfigurationError(f"--ids: there is no reason {number}; there are {count(len(reasons), 'reason')}")
     ids = [nodeids[str(r.key)] for r, _ in reasons[number - 1].trials if str(r.key) in nodeids]

@@ -26,8 +26,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.config import environ_of_party
 from pytest_a2a_bench.cli import _settings
-from pytest_a2a_bench.config.doors import of_tau2
-from pytest_a2a_bench.config.load import CORE
+from pytest_a2a_bench.config.load import CORE, of_tau2
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.redact import dump_json

@@ -172,11 +172,7 @@ class Settings:
             "KIND=RATE,...",
         ),
     ] = field(default_factory=dict)
-    shard: Annotated[
-        str | None,
-        text(values.read_shard),
-        About("Run part I of N of the trials", "I/N"),
-    ] = None
+    shard: Annotated[str | None, text(values.read_shard), About("Run part I of N of the trials", "I/N")] = None
     missed: Annotated[bool, About("Run only the trials that failed in the last run")] = False
     dialect: Annotated[
         str,
@@ -213,9 +209,7 @@ class Settings:
         About("Times that the judge is asked about each assertion, an odd number; the majority decides", "N"),
     ] = 1
     user_llm_args: Annotated[
-        dict[str, Any],
-        _MODEL_ARGUMENTS,
-        About("Arguments of the user's model, a JSON object", "JSON"),
+        dict[str, Any], _MODEL_ARGUMENTS, About("Arguments of the user's model, a JSON object", "JSON")
     ] = field(default_factory=dict)
     user_auth_env: Annotated[
         str | None, _VARIABLE, About("Environment variable with the token of the agent that plays the user", "NAME")
@@ -226,8 +220,7 @@ class Settings:
         About("Where a model or agent as the user ended a trial that failed: ask the agent once more, for the blame"),
     ] = True
     user_guard: Annotated[
-        bool,
-        About("Ask the user's model again for a defective message, and hold back a stop that is glued to words"),
+        bool, About("Ask the user's model again for a defective message, and hold back a stop that is glued to words")
     ] = False
     colleague: Annotated[
         dict[str, str],
@@ -342,10 +335,7 @@ class Settings:
 
     # a2a: reports
     html: Annotated[
-        str | None,
-        _LOCAL_PATH,
-        _FILE,
-        About("Write an HTML page: verdict, charts, trials, transcripts", "FILE"),
+        str | None, _LOCAL_PATH, _FILE, About("Write an HTML page: verdict, charts, trials, transcripts", "FILE")
     ] = None
     live: Annotated[
         int | None,

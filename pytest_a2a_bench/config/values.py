@@ -290,10 +290,7 @@ def read_names(text: str) -> tuple[str, ...]:
 
 
 def read_local_path(text: str) -> str:
-    """Read the name of a file of this machine.
-
-    :raises ValueError: if it is empty, or a URL.
-    """
+    """Read the name of a file of this machine; raises ValueError if it is empty, or a URL."""
     if "://" in text:
         raise ValueError(f"{text!r} is a URL; name a file or directory of this machine")
     return read_text(text)
@@ -366,10 +363,7 @@ def without_query(text: str, endpoint: str | None) -> str:
 
 
 def read_odd(number: int) -> int:
-    """Return a number if it is odd.
-
-    :raises ValueError: if it is even.
-    """
+    """Return a number if it is odd; raises ValueError if it is even."""
     if number % 2 == 0:
         raise ValueError(f"{number} is even, and could have no majority")
     return number
@@ -393,10 +387,7 @@ class Shard:
 
 
 def shard_of(text: str) -> Shard:
-    """Read ``I/N``, counted from 1.
-
-    :raises ValueError: with the valid form.
-    """
+    """Read ``I/N``, counted from 1; raises ValueError with the valid form."""
     index, slash, total = text.partition("/")
     if not slash or not index.strip().isdecimal() or not total.strip().isdecimal():
         raise ValueError(f"{text!r} is not I/N, such as 2/5")

@@ -10,9 +10,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.dialects.calls import RESPOND
-from pytest_a2a_bench.dialects.reading import Rules, read_reply
+from pytest_a2a_bench.dialects.reading import DecodedReply, DecodedRequest, Rules, read_reply
 from pytest_a2a_bench.dialects.serialization import (
     Piece,
     join_pieces,
@@ -38,11 +37,7 @@ _RESPOND_TOOL = ToolSpec(
     "Respond directly to the user with a message instead of calling a tool.",
     {
         "properties": {
-            "content": {
-                "description": "The message content to send to the user.",
-                "title": "Content",
-                "type": "string",
-            }
+            "content": {"description": "The message content to send to the user.", "title": "Content", "type": "string"}
         },
         "required": ["content"],
         "title": "parameters",
@@ -84,11 +79,7 @@ _SIERRA_REMINDER = (
 )
 
 _SIERRA_RULES = Rules(
-    "sierra",
-    text_shapes=frozenset({"tagged", "bare"}),
-    data_shapes=frozenset({"bare"}),
-    json_asked=True,
-    one_call=True,
+    "sierra", text_shapes=frozenset({"tagged", "bare"}), data_shapes=frozenset({"bare"}), json_asked=True, one_call=True
 )
 
 

@@ -12,8 +12,7 @@ from typing import Any, Protocol, cast
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.dialects import agentbeats, tool_call
 from pytest_a2a_bench.dialects.agentbeats import AgentBeatsDialect, SierraDialect
-from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest, Dialect
-from pytest_a2a_bench.dialects.reading import Rules, read_reply
+from pytest_a2a_bench.dialects.reading import DecodedReply, DecodedRequest, Dialect, Rules, read_reply
 from pytest_a2a_bench.dialects.tool_call import NATIVE_REMINDER, DataDialect, ToolCallDialect, ToolListDialect
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
@@ -131,14 +130,7 @@ NATIVE = NativeDialect()
 
 DIALECTS: dict[str, Dialect] = {
     d.name: d
-    for d in (
-        AutoDialect(),
-        ToolCallDialect(),
-        ToolListDialect(),
-        AgentBeatsDialect(),
-        SierraDialect(),
-        DataDialect(),
-    )
+    for d in (AutoDialect(), ToolCallDialect(), ToolListDialect(), AgentBeatsDialect(), SierraDialect(), DataDialect())
 }
 """The dialects for any tools, by name."""
 

@@ -11,15 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from pytest_a2a_bench.dialects.serialization import (
-    BROKEN,
-    Block,
-    Span,
-    around,
-    parse_json,
-    search_outside,
-    starting_at,
-)
+from pytest_a2a_bench.dialects.serialization import BROKEN, Block, Span, around, parse_json, search_outside, starting_at
 from pytest_a2a_bench.model import ToolCall
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, is_deeper
 

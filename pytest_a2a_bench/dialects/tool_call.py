@@ -22,8 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest
-from pytest_a2a_bench.dialects.reading import Rules, read_reply, restore_call
+from pytest_a2a_bench.dialects.reading import DecodedReply, DecodedRequest, Rules, read_reply, restore_call
 from pytest_a2a_bench.dialects.serialization import (
     OWN_KEY,
     call_to_json,

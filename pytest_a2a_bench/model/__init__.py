@@ -7,76 +7,36 @@ by ``results.store``.
 
 from __future__ import annotations
 
-from pytest_a2a_bench.model.messages import (
-    AgentSaid,
-    BenchTask,
-    Briefing,
-    Cost,
-    DialectFinding,
-    Event,
-    Part,
-    ToolAccess,
-    ToolCall,
-    ToolReturned,
-    ToolSpec,
-    TrialKey,
-    Usage,
-    UserSaid,
-    dollars,
-    slugify,
-    sum_usage,
-)
-from pytest_a2a_bench.model.results import (
-    REWARD_TOLERANCE,
-    SCHEMA_VERSION,
-    USER_FAULTS,
-    ExtraTurn,
-    MetricsAggregate,
-    Party,
-    PartyRole,
-    ProtocolMetrics,
-    Reward,
-    RewardCheck,
-    Role,
-    TrialResult,
-    TrialStatus,
-    Turn,
-    UserFault,
-    percentile,
-)
-
-__all__ = [
-    "REWARD_TOLERANCE",
-    "SCHEMA_VERSION",
-    "USER_FAULTS",
-    "AgentSaid",
-    "BenchTask",
-    "Briefing",
-    "Cost",
-    "DialectFinding",
-    "Event",
-    "ExtraTurn",
-    "MetricsAggregate",
-    "Part",
-    "Party",
-    "PartyRole",
-    "ProtocolMetrics",
-    "Reward",
-    "RewardCheck",
-    "Role",
-    "ToolAccess",
-    "ToolCall",
-    "ToolReturned",
-    "ToolSpec",
-    "TrialKey",
-    "TrialResult",
-    "TrialStatus",
-    "Turn",
-    "Usage",
-    "UserFault",
-    "UserSaid",
-    "dollars",
-    "percentile",
-    "slugify",
-    "sum_usage",
-]
+from pytest_a2a_bench.model.messages import AgentSaid as AgentSaid
+from pytest_a2a_bench.model.messages import BenchTask as BenchTask
+from pytest_a2a_bench.model.messages import Briefing as Briefing
+from pytest_a2a_bench.model.messages import Cost as Cost
+from pytest_a2a_bench.model.messages import DialectFinding as DialectFinding
+from pytest_a2a_bench.model.messages import Event as Event
+from pytest_a2a_bench.model.messages import Part as Part
+from pytest_a2a_bench.model.messages import ToolAccess as ToolAccess
+from pytest_a2a_bench.model.messages import ToolCall as ToolCall
+from pytest_a2a_bench.model.messages import ToolReturned as ToolReturned
+from pytest_a2a_bench.model.messages import ToolSpec as ToolSpec
+from pytest_a2a_bench.model.messages import TrialKey as TrialKey
+from pytest_a2a_bench.model.messages import Usage as Usage
+from pytest_a2a_bench.model.messages import UserSaid as UserSaid
+from pytest_a2a_bench.model.messages import dollars as dollars
+from pytest_a2a_bench.model.messages import slugify as slugify
+from pytest_a2a_bench.model.messages import sum_usage as sum_usage
+from pytest_a2a_bench.model.results import REWARD_TOLERANCE as REWARD_TOLERANCE
+from pytest_a2a_bench.model.results import SCHEMA_VERSION as SCHEMA_VERSION
+from pytest_a2a_bench.model.results import USER_FAULTS as USER_FAULTS
+from pytest_a2a_bench.model.results import ExtraTurn as ExtraTurn
+from pytest_a2a_bench.model.results import MetricsAggregate as MetricsAggregate
+from pytest_a2a_bench.model.results import Party as Party
+from pytest_a2a_bench.model.results import PartyRole as PartyRole
+from pytest_a2a_bench.model.results import ProtocolMetrics as ProtocolMetrics
+from pytest_a2a_bench.model.results import Reward as Reward
+from pytest_a2a_bench.model.results import RewardCheck as RewardCheck
+from pytest_a2a_bench.model.results import Role as Role
+from pytest_a2a_bench.model.results import TrialResult as TrialResult
+from pytest_a2a_bench.model.results import TrialStatus as TrialStatus
+from pytest_a2a_bench.model.results import Turn as Turn
+from pytest_a2a_bench.model.results import UserFault as UserFault
+from pytest_a2a_bench.model.results import percentile as percentile

@@ -27,8 +27,7 @@ import psutil
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 import pytest_a2a_bench
-from pytest_a2a_bench.agents.launcher import require_server
-from pytest_a2a_bench.agents.options import parse_spec
+from pytest_a2a_bench.agents.options import parse_spec, require_server
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.redact import KNOWN
@@ -228,10 +227,7 @@ def own_command(*arguments: str) -> tuple[str, ...]:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that no server listens on.
-
-    :raises ConfigurationError: if there is none.
-    """
+    """Return a port of 127.0.0.1 that no server listens on; raises ConfigurationError if there is none."""
     for port in random.sample(_PORTS, 100):
         with socket.socket() as probe, contextlib.suppress(OSError):
             # As servers do, so that the port of a server that ended a minute ago counts as free.
@@ -333,10 +329,7 @@ class Scenario(BaseModel):
 
 
 def read_scenario(path: Path) -> Scenario:
-    """Read a file.
-
-    :raises ConfigurationError: naming everything that is wrong with it.
-    """
+    """Read a file; raises ConfigurationError naming everything that is wrong with it."""
     try:
         return Scenario.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:

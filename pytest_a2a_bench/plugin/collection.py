@@ -32,10 +32,7 @@ SESSION_SCOPED = ("a2a_client_config", "a2a_message_metadata")
 
 
 def conclude(session: pytest.Session, run: BenchRun) -> None:
-    """Check the collected items.
-
-    :raises pytest.UsageError: with everything that is wrong with them.
-    """
+    """Check the collected items; raises pytest.UsageError with everything that is wrong with them."""
     # Misses first: what is dropped here must not be compared or divided.
     _keep_missed(session, run)
     _leave_out_doubles(session, run)
@@ -65,8 +62,7 @@ def census(items: Iterable[pytest.Item]) -> Census:
     """Sort the items out."""
     every = list(items)
     return Census(
-        trials=[item for item in every if TRIAL in item.stash],
-        users=[item for item in every if uses_agent(item)],
+        trials=[item for item in every if TRIAL in item.stash], users=[item for item in every if uses_agent(item)]
     )
 
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 @pytest.fixture
 def trial(request: pytest.FixtureRequest, _a2a_key: ItemTrial, _a2a_schedule: Schedule) -> TrialResult:
     """The finished conversation of this item's task: success, reward, turns, latency, tokens, cost, transcript."""
-    from pytest_a2a_bench.plugin import outcome, state
+    from pytest_a2a_bench.plugin import schedule, state
 
-    return outcome.receive(request.node, _a2a_key.key, _a2a_schedule, state.of(request.config))
+    return schedule.receive(request.node, _a2a_key.key, _a2a_schedule, state.of(request.config))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pytest_a2a_bench.plugin.collection import decides_early
 from pytest_a2a_bench.plugin.explanation import PREFIX, STOPPED, is_excused_miss, say, was_not_run
 from pytest_a2a_bench.plugin.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.plugin.terminal import Reporting, looks_like_trial
-from pytest_a2a_bench.reports import diagnosis, summary
+from pytest_a2a_bench.reports import summary, trial_text
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.early import EarlyVerdict, Finished, early_verdict
@@ -235,12 +235,7 @@ class Gatekeeper:
             # Reporters take the properties of an item from the report of its end.
             properties = [("a2a.gate", result.name), ("a2a.verdict", result.verdict)]
             yield pytest.TestReport(
-                nodeid=nodeid,
-                location=location,
-                keywords={},
-                when=when,
-                user_properties=properties,
-                **values,
+                nodeid=nodeid, location=location, keywords={}, when=when, user_properties=properties, **values
             )
 
     # -- the file --
@@ -258,7 +253,7 @@ class Gatekeeper:
             stored,
             agent=files.JudgedAgent(**self.run.plan.agent),
             agents=tuple(files.ComparedAgent(**agent) for agent in agents),
-            reasons=diagnosis.stored_reasons(reasons) if (reasons := self.reporting.reasons()) else (),
+            reasons=trial_text.stored_reasons(reasons) if (reasons := self.reporting.reasons()) else (),
         )
         try:
             files.write_verdict(self.run.plan.results, self.stored)

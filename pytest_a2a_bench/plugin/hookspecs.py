@@ -36,7 +36,7 @@ def pytest_a2a_bench_dialects() -> Mapping[str, str]:
     says for an installed distribution: names, and ``module:OBJECT`` for each, imported when the name is used. Implement
     them in a plugin or in the rootdir's conftest; built-in agents, which run in processes of their own, get them, too.
 
-    :return: objects with the methods of :class:`~pytest_a2a_bench.dialects.base.Dialect`. One that has
+    :return: objects with the methods of :class:`~pytest_a2a_bench.dialects.reading.Dialect`. One that has
         ``recognises(parts)``, too, is what a built-in agent answers in that is addressed in it.
     """
     raise NotImplementedError

@@ -211,10 +211,7 @@ def _told(suite: Suite) -> str:
 
 
 def read(marker: pytest.Mark, suite: Suite) -> MarkerRequest:
-    """Read a marker.
-
-    :raises ConfigurationError: naming every wrong argument.
-    """
+    """Read a marker; raises ConfigurationError naming every wrong argument."""
     values = dict(marker.kwargs)
     problems = []
     if len(marker.args) > 1:
@@ -239,10 +236,7 @@ def read(marker: pytest.Mark, suite: Suite) -> MarkerRequest:
 def read_own(
     marker: pytest.Mark, suite: Suite, function: Callable[..., object]
 ) -> tuple[MarkerRequest, list[BenchTask]]:
-    """Read a marker whose test brings its own task.
-
-    :raises ConfigurationError: naming every wrong argument.
-    """
+    """Read a marker whose test brings its own task; raises ConfigurationError naming every wrong argument."""
     assert suite.from_test is not None
     shared = {name: marker.kwargs.get(name) for name in ("trials", "label")}
     problems = [f"{name}: {text}" for name, value in shared.items() if (text := _argument_problem(name, value, suite))]

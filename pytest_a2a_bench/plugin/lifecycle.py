@@ -226,13 +226,13 @@ def adopt_item(item: pytest.Item) -> None:
 def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: pytest.TestReport) -> None:
     """Put the outcome of a trial or check into its item's report."""
     if TRIAL in item.stash:
-        from pytest_a2a_bench.plugin import outcome
+        from pytest_a2a_bench.plugin import schedule
 
-        outcome.fail_unsolved(item, report)
-        outcome.explain_failure(item, report)
-        outcome.excuse_miss(item, call, report)
+        schedule.fail_unsolved(item, report)
+        schedule.explain_failure(item, report)
+        schedule.excuse_miss(item, call, report)
         if report.when == "teardown":
-            outcome.forget(item)
+            schedule.forget(item)
     elif CHECK in item.stash:
         from pytest_a2a_bench.plugin import verdicts
 

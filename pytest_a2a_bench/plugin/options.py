@@ -75,11 +75,7 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="installed|DIR",
         help="tau2's tasks and data: of the installed package, or of a checkout (default: installed)",
     )
-    add(
-        "--a2a-crm-data",
-        metavar="DIR",
-        help="Directory with CRMArena's tasks and data",
-    )
+    add("--a2a-crm-data", metavar="DIR", help="Directory with CRMArena's tasks and data")
     add = parser.getgroup("a2a-users-and-judges", "a2a: users and judges").addoption
     add(
         "--a2a-user",

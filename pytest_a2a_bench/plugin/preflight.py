@@ -12,7 +12,7 @@ import pytest
 
 from pytest_a2a_bench import cassettes
 from pytest_a2a_bench.a2a.card import AgentCard, choose_interface, parse_card
-from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import Settings, without_query
 from pytest_a2a_bench.errors import A2ABenchError, CardError, CassetteError, ConfigurationError, MissingExtraError
@@ -52,10 +52,7 @@ def after_collection(config: pytest.Config, run: BenchRun) -> None:
 
 
 def _meet_others(settings: Settings) -> None:
-    """Ask further agents and language models for a sign of life.
-
-    :raises A2ABenchError: if one of them gives none.
-    """
+    """Ask further agents and language models for a sign of life; raises A2ABenchError if one of them gives none."""
     if settings.user_endpoint or settings.colleague:
         from pytest_a2a_bench.benchmarks import participants
 

@@ -16,12 +16,12 @@ from pytest_a2a_bench.model import Cost, TrialKey, TrialResult, Usage, percentil
 from pytest_a2a_bench.plugin.explanation import is_excused_miss, say, sections_of, shown_path
 from pytest_a2a_bench.plugin.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import KNOWN
-from pytest_a2a_bench.reports import diagnosis, markdown, reported, summary
+from pytest_a2a_bench.reports import markdown, reported, summary, trial_text
 from pytest_a2a_bench.reports.contents import Contents, beside, nodeids_of, now
 from pytest_a2a_bench.reports.html import write
 from pytest_a2a_bench.reports.live import Server, Watched
 from pytest_a2a_bench.reports.markdown import RunSummary, Trouble
-from pytest_a2a_bench.results import history, inference, live, planning
+from pytest_a2a_bench.results import compare, history, inference, live
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.gates.terms import groups_of, quarantine_of, thresholds_of
 from pytest_a2a_bench.results.stats import count, task_name
@@ -110,7 +110,7 @@ class Publisher:
             table=tuple(map(tuple, summary.rows(results))),
             notes=(*levels, *produced, *reported.lost_lines(self.run.plan.results, lost)),
             troubles=tuple(self._troubles.values()),
-            reasons=tuple(map(diagnosis.headline, self._reporting.reasons())),
+            reasons=tuple(map(trial_text.cluster_line, self._reporting.reasons())),
         )
 
 
@@ -231,7 +231,7 @@ def outlook_lines(run: BenchRun, keys: Sequence[TrialKey], workers: int = 1) -> 
     if baseline is not None and names:
         each = max(1, len(counted) // len(names))
         at_once = max(run.settings.concurrency, workers)
-        for line in planning.outlook(baseline, names, each, thresholds.max_drop, at_once):
+        for line in compare.outlook(baseline, names, each, thresholds.max_drop, at_once):
             yield f"a2a: {line}"
     if run.plan.order:
         yield "a2a: trials run in a drawn order, as long as a gate that counts them is not decided; these are the most"

@@ -306,10 +306,7 @@ def ray_problems(settings: Settings, config: pytest.Config) -> list[str]:
 
 
 def runtime_env(settings: Settings) -> dict[str, Any]:
-    """Return the value of ``ray-runtime-env``.
-
-    :raises ValueError: if it cannot be read.
-    """
+    """Return the value of ``ray-runtime-env``; raises ValueError if it cannot be read."""
     if settings.ray_runtime_env is None:
         return {}
     try:

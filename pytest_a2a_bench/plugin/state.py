@@ -19,7 +19,7 @@ from pytest_a2a_bench.redact import KNOWN, SecretUrl
 from pytest_a2a_bench.text import sanitise
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.agents.launcher import BuiltinAgent
+    from pytest_a2a_bench.agents.options import BuiltinAgent
     from pytest_a2a_bench.conformance.acts.suite import ActsSuite
     from pytest_a2a_bench.conformance.engine import Judge
     from pytest_a2a_bench.conformance.gateway.run import Pair

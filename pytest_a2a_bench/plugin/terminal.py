@@ -20,7 +20,7 @@ from pytest_a2a_bench.plugin.explanation import PREFIX, say, shown_path
 from pytest_a2a_bench.plugin.shim import SuiteModuleSpec, all_modules, drop_earlier_attempts, is_below
 from pytest_a2a_bench.plugin.state import TRIAL, BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.reports import diagnosis, reported, summary
+from pytest_a2a_bench.reports import reported, summary, trial_text
 from pytest_a2a_bench.results.stats import Progress, count
 from pytest_a2a_bench.text import did_you_mean, listed, one_line, sanitise
 
@@ -173,7 +173,7 @@ class Reporting:
         self._last = self.began
         self._over = threading.Event()
         self._showing = threading.Lock()
-        self._reasons: tuple[int, list[diagnosis.Cluster]] | None = None
+        self._reasons: tuple[int, list[trial_text.Cluster]] | None = None
         self._loaded: tuple[int, list[TrialResult], Mapping[str | None, int]] | None = None
 
     @property
@@ -222,11 +222,11 @@ class Reporting:
             )
         return self._loaded[1:]
 
-    def reasons(self) -> list[diagnosis.Cluster]:
+    def reasons(self) -> list[trial_text.Cluster]:
         """Return why trials did not pass, those of one cause together."""
         if self._reasons is None or self._reasons[0] != len(self.reported):
             missed = [result for result in self.results() if not result.success]
-            self._reasons = (len(self.reported), diagnosis.clusters(missed) if missed else [])
+            self._reasons = (len(self.reported), trial_text.clusters(missed) if missed else [])
         return self._reasons[1]
 
     def keep_time(self) -> None:
@@ -333,7 +333,7 @@ class Reporting:
             say(terminal, line)
         if self.config.get_verbosity() >= 0:
             directory = shlex.quote(shown_path(str(self.run.plan.results), self.config) or ".")
-            for line in diagnosis.summary_lines(self.reasons(), f"a2a-bench show --results {directory}"):
+            for line in trial_text.summary_lines(self.reasons(), f"a2a-bench show --results {directory}"):
                 say(terminal, line)
             for line in self._advice(results):
                 say(terminal, line)

@@ -17,7 +17,7 @@ from xdist.scheduler import LoadScheduling
 from xdist.workermanage import WorkerController
 
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.plugin import outcome, state
+from pytest_a2a_bench.plugin import schedule, state
 from pytest_a2a_bench.plugin.explanation import PREFIX, say, shown_path
 from pytest_a2a_bench.plugin.state import WORKER_INPUT, BenchRun
 from pytest_a2a_bench.plugin.terminal import Reporting, looks_like_trial
@@ -271,7 +271,7 @@ class Controller:
             is_stored = stored is not None and stored.run_id == self.run.plan.run_id
             result = stored if stored is not None and is_stored else store.write(result)
         path = shown_path(result.path, config)
-        return [(PREFIX + name, value) for name, value in outcome.properties(result, path).items()]
+        return [(PREFIX + name, value) for name, value in schedule.properties(result, path).items()]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

@@ -20,10 +20,10 @@ from pytest_a2a_bench.config.rates import split_tier
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.reports.contents import gather
-from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
 from pytest_a2a_bench.reports.html import asset, render, safe_json
-from pytest_a2a_bench.reports.html.markup import el
+from pytest_a2a_bench.reports.html.charts import el
 from pytest_a2a_bench.reports.html.records import bounded, turn_record, why
+from pytest_a2a_bench.reports.trial_text import cause_of, diagnosis_of
 from pytest_a2a_bench.results import history, live, lock, manifest
 from pytest_a2a_bench.results.gates.terms import groups_of_result
 from pytest_a2a_bench.results.stats import Progress, count, duration

@@ -262,11 +262,7 @@ def _extra_turns(results: Sequence[TrialResult]) -> Iterator[str]:
 _STEADY = 0.1
 """Share of assertions about which the judgements of a steady judge may differ."""
 
-_DOING = {
-    "transfer": "took over (transfer)",
-    "user": "played the user in",
-    "colleague": "was asked in",
-}
+_DOING = {"transfer": "took over (transfer)", "user": "played the user in", "colleague": "was asked in"}
 
 
 def party_lines(results: Sequence[TrialResult]) -> Iterator[str]:

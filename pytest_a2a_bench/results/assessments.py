@@ -64,10 +64,7 @@ class Record:
     failures: Mapping[str, int] = field(default_factory=dict)
 
     def write(self, directory: Path) -> None:
-        """Write the file.
-
-        :raises StoreError: if it cannot be written.
-        """
+        """Write the file; raises StoreError if it cannot be written."""
         data = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **dataclasses.asdict(self)}
         save(directory / NAME, dump_json(data))
 

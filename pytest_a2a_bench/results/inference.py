@@ -117,10 +117,7 @@ def paired_p(tasks: Iterable[PairedTask]) -> float:
 
 
 def drop_of(tasks: Sequence[PairedTask]) -> float:
-    """Return how much lower the success rate is now, averaged over tasks.
-
-    :raises ValueError: if there are no tasks.
-    """
+    """Return how much lower the success rate is now, averaged over tasks; raises ValueError if there are no tasks."""
     if not tasks:
         raise ValueError("no task is in both runs")
     return sum(t.drop for t in tasks) / len(tasks)

@@ -94,10 +94,7 @@ class InFlight:
     _offset: int = 0
 
     def read(self) -> None:
-        """Read the lines that were written since the last time.
-
-        :raises OSError: if the file is gone.
-        """
+        """Read the lines that were written since the last time; raises OSError if the file is gone."""
         with self.path.open("rb") as stream:
             stream.seek(self._offset)
             # A line that is half there is read when it is whole.

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from pytest_a2a_bench.model.messages import json_object
 from pytest_a2a_bench.results.store import Place, StoreError, is_alive, place_of, start_of
 
-NAME = "run.lock"
+LOCK = "run.lock"
 _MOMENT = 30.0
 
 
@@ -64,7 +64,7 @@ def take(directory: Path, what: str) -> Lock:
     :raises InUseError: if another process has it; the message says which, and since when.
     :raises StoreError: if it cannot be written, or its file system has no locks.
     """
-    path = directory / NAME
+    path = directory / LOCK
     guard = FileLock(path, timeout=0, thread_local=False, fallback_to_soft=False)
     lock = Lock(guard, _ourselves(what))
     try:
@@ -109,17 +109,14 @@ def _claim(lock: Lock, directory: Path, what: str) -> None:
         lock.release()
         raise InUseError(
             f"{place.name} is in use by {_who(json_object(holder))}; wait for it, or name another (--a2a-results); "
-            f"if that process is gone, remove {place.name}/{NAME}"
+            f"if that process is gone, remove {place.name}/{LOCK}"
         )
     lock.place = place
 
 
 @contextlib.contextmanager
 def locked(directory: Path, what: str) -> Iterator[None]:
-    """Lock a results directory for the time of a ``with`` block.
-
-    :raises InUseError: as :func:`take` does.
-    """
+    """Lock a results directory for the time of a ``with`` block; raises InUseError as :func:`take` does."""
     lock = take(directory, what)
     try:
         yield
@@ -129,7 +126,7 @@ def locked(directory: Path, what: str) -> Iterator[None]:
 
 def is_in_use(directory: Path) -> bool:
     """Return whether a process has the lock of a results directory, by the content of the file; nothing is locked."""
-    holder = _read(directory / NAME)
+    holder = _read(directory / LOCK)
     return bool(holder) and not _is_gone(holder)
 
 

@@ -67,10 +67,7 @@ class Manifest:
         return {"schema_version": SCHEMA_VERSION, **dataclasses.asdict(self)}
 
     def write(self, directory: Path) -> Path:
-        """Write the file, and return its path.
-
-        :raises StoreError: if it cannot be written.
-        """
+        """Write the file, and return its path; raises StoreError if it cannot be written."""
         path = directory / NAME
         save(path, dump_json(self.to_json()))
         return path
@@ -113,10 +110,7 @@ RUN = StoredForm(
 
 
 def load(directory: Path) -> Manifest:
-    """Read a results directory's manifest.
-
-    :raises StoreError: if there is none, or it cannot be read.
-    """
+    """Read a results directory's manifest; raises StoreError if there is none, or it cannot be read."""
     if directory.is_file():
         raise StoreError(f"{directory} is neither a results directory nor a file of results that is read here")
     path = directory / NAME

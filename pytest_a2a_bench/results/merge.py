@@ -79,10 +79,7 @@ def merge(directories: Sequence[Path], output: Path, places: Mapping[str, str] |
 
 
 def check_output(output: Path) -> None:
-    """Refuse a directory for the whole that has something in it.
-
-    :raises StoreError: if so.
-    """
+    """Refuse a directory for the whole that has something in it; raises StoreError if so."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise StoreError(f"{shown(str(output)) or output} is there and is not empty; name a new directory")
 

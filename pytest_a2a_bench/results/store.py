@@ -245,10 +245,7 @@ class Store:
         self._forgotten: set[Path] = set()
 
     def prepare(self) -> None:
-        """Create the directory.
-
-        :raises StoreError: if it cannot be created or written.
-        """
+        """Create the directory; raises StoreError if it cannot be created or written."""
         try:
             self.trials.mkdir(parents=True, exist_ok=True)
             ignore = self.directory / ".gitignore"
@@ -301,10 +298,7 @@ class Store:
         return found
 
     def read_all(self) -> Iterator[TrialResult]:
-        """Return every stored result, in the order of file names.
-
-        :raises StoreError: if a file cannot be read.
-        """
+        """Return every stored result, in the order of file names; raises StoreError if a file cannot be read."""
         for path in sorted(self.trials.glob("*.json")):
             yield load_trial(path)
 
@@ -336,10 +330,7 @@ def _remove_leftovers(directory: Path) -> None:
 
 
 def load_trial(path: Path) -> TrialResult:
-    """Read one trial file.
-
-    :raises StoreError: if it cannot be read or is not one.
-    """
+    """Read one trial file; raises StoreError if it cannot be read or is not one."""
     try:
         return dataclasses.replace(TRIAL.read(path), path=str(path))
     except FileNotFoundError as exc:

@@ -42,10 +42,7 @@ def file_name(name: str) -> str:
 
 
 def load(name: str) -> dict[str, Any]:
-    """Return a schema.
-
-    :raises KeyError: if there is none of that name.
-    """
+    """Return a schema; raises KeyError if there is none of that name."""
     text = (files(__name__) / "data" / file_name(name)).read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

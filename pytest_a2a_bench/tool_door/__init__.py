@@ -226,10 +226,7 @@ def missing_modules() -> list[str]:
 
 
 def place_of(settings: Settings) -> BindAddress:
-    """Return where the tools of trials are served.
-
-    :raises ConfigurationError: if the settings name no place.
-    """
+    """Return where the tools of trials are served; raises ConfigurationError if the settings name no place."""
     return read_bind_address(settings.mcp_bind, settings.mcp_url, SERVER, any_port=True) or LOOPBACK
 
 

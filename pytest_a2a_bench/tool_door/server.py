@@ -73,10 +73,7 @@ class ToolServer:
     # -- trials come and go --
 
     async def open(self, bounds: Bounds) -> ToolQueue:
-        """Begin to serve one more trial.
-
-        :raises ConfigurationError: if the server cannot listen.
-        """
+        """Begin to serve one more trial; raises ConfigurationError if the server cannot listen."""
         async with self._starting:
             if self._server is None:
                 await self._start()

@@ -379,11 +379,7 @@ def refuse_tainted(outcome: Outcome, *sessions: AgentSession) -> Outcome:
 
 
 def reason_to_repeat(
-    outcome: Outcome,
-    abandoned: Abandoned,
-    settings: Settings,
-    cancel: threading.Event,
-    deadline: float | None,
+    outcome: Outcome, abandoned: Abandoned, settings: Settings, cancel: threading.Event, deadline: float | None
 ) -> str:
     """Return why to repeat the conversation, after a pause; empty where it is not to be repeated.
 
@@ -404,11 +400,7 @@ def reason_to_repeat(
 
 
 def _deliver_again(
-    error: DeliveryUncertain,
-    abandoned: Abandoned,
-    settings: Settings,
-    cancel: threading.Event,
-    deadline: float | None,
+    error: DeliveryUncertain, abandoned: Abandoned, settings: Settings, cancel: threading.Event, deadline: float | None
 ) -> bool:
     """Return whether to try again, after a pause; else complete the error."""
     count = len(abandoned.reasons)

@@ -179,13 +179,7 @@ _REASON = 500
 _GRACE = 30.0
 """Most seconds that a trial whose time is up is given to end by itself before it is given up."""
 
-OPENED = StoredForm(
-    Opened,
-    " is not what an open breaker leaves",
-    "remove it",
-    StoreError,
-    version=SCHEMA_VERSION,
-)
+OPENED = StoredForm(Opened, " is not what an open breaker leaves", "remove it", StoreError, version=SCHEMA_VERSION)
 
 
 DECIDED_NAME = "decided.json"
@@ -206,19 +200,12 @@ class Settled:
 
 
 SETTLED = StoredForm(
-    Settled,
-    " is not what a run leaves that was decided early",
-    "remove it",
-    StoreError,
-    version=SCHEMA_VERSION,
+    Settled, " is not what a run leaves that was decided early", "remove it", StoreError, version=SCHEMA_VERSION
 )
 
 
 def settle(directory: Path, settled: Settled) -> None:
-    """Announce to all processes of a run which trials need not run.
-
-    :raises StoreError: if it cannot be written.
-    """
+    """Announce to all processes of a run which trials need not run; raises StoreError if it cannot be written."""
     save(directory / DECIDED_NAME, json.dumps({"schema_version": SCHEMA_VERSION, **dataclasses.asdict(settled)}))
 
 

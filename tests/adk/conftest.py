@@ -7,8 +7,7 @@ import pytest
 from builtin_server import served
 
 from pytest_a2a_bench.adk.options import AdkOptions
-from pytest_a2a_bench.adk.runs import Runs
-from pytest_a2a_bench.adk.tools import Tools
+from pytest_a2a_bench.adk.runs import Runs, Tools
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,7 @@ from raw_agent import Request, raw_agent, rpc
 from salesforce_server import serve
 
 from pytest_a2a_bench.adk.options import VARIABLES, AdkOptions, choose_credential, origin_of, read_credentials
-from pytest_a2a_bench.adk.runs import CALLER, Runs
-from pytest_a2a_bench.adk.tools import Tools
+from pytest_a2a_bench.adk.runs import CALLER, Runs, Tools
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.benchmarks.crmarena import domains
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
@@ -331,7 +330,7 @@ def test_a_credential_reaches_its_agent_and_nobody_else(
 @pytest.mark.slow
 def test_nothing_of_google_is_needed_for_the_tools() -> None:
     program = (
-        "import sys, pytest_a2a_bench.adk.tools, pytest_a2a_bench.adk.folder;"
+        "import sys, pytest_a2a_bench.adk.runs, pytest_a2a_bench.adk.folder;"
         "import pytest_a2a_bench.cli.adk;"
         "print([m for m in sys.modules if m.startswith(('google.adk', 'google.genai'))])"
     )

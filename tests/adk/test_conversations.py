@@ -15,8 +15,7 @@ from adk_talk import answers, interpretation, returned, run, scripted, talk, tex
 
 from pytest_a2a_bench.adk.agent import make_evaluator
 from pytest_a2a_bench.adk.options import AdkOptions, read_credentials
-from pytest_a2a_bench.adk.runs import Runs
-from pytest_a2a_bench.adk.tools import Tools
+from pytest_a2a_bench.adk.runs import Runs, Tools
 from pytest_a2a_bench.errors import ConfigurationError
 
 TASKS = ["create_task_1", "update_task_1"]

@@ -18,7 +18,7 @@ from pytest_a2a_bench.benchmarks.registry import Gold
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.player import read_gold
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.dialects.base import DecodedRequest
+from pytest_a2a_bench.dialects.reading import DecodedRequest
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec, UserSaid
 

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from one_test import in_one_test
 
 import pytest_a2a_bench
-from pytest_a2a_bench.agents import launcher
-from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents import options
 from pytest_a2a_bench.agents.options import (
     PROTOCOLS,
     TRANSPORTS,
@@ -29,6 +28,7 @@ from pytest_a2a_bench.agents.options import (
     add_arguments,
     from_namespace,
     parse_spec,
+    start_builtin,
 )
 from pytest_a2a_bench.config.settings import BUILTIN_AGENTS, DIALECTS, Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
@@ -101,7 +101,7 @@ def test_a_fork_that_keeps_the_pipe_open_keeps_no_agent_alive(tmp_path: Path) ->
 PARENT = """
     import os, sys, time
     sys.path.insert(0, sys.argv[1])
-    from pytest_a2a_bench.agents.launcher import start_builtin
+    from pytest_a2a_bench.agents.options import start_builtin
     agent = start_builtin("noop")
     print(agent.pid, flush=True)
     time.sleep(60)
@@ -121,7 +121,7 @@ def test_an_agent_that_does_not_start_in_time_is_ended() -> None:
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launcher, "find_spec", lambda name: None if name == "uvicorn" else object())
+    monkeypatch.setattr(options, "find_spec", lambda name: None if name == "uvicorn" else object())
     with pytest.raises(MissingExtraError, match=r"uvicorn is not installed.*pip install .*\[agents\]'"):
         start_builtin("noop")
 

@@ -19,7 +19,7 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.agents.brains import FAREWELL, WORDS
-from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
+from pytest_a2a_bench.agents.options import BuiltinAgent, start_builtin
 from pytest_a2a_bench.agents.server import Served
 from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
 from pytest_a2a_bench.errors import (

@@ -16,9 +16,8 @@ from assessor_server import LOCAL, Caller, Received, asking, gen3, served, wait_
 from browser import ENTER, Browser, axe_source, chromium, missing
 from builtin_server import served as agent_served
 
-from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.monitoring import JsonFormatter
-from pytest_a2a_bench.assessor.terms import Terms
+from pytest_a2a_bench.assessor.terms import Callers, Terms
 from pytest_a2a_bench.redact import KNOWN
 
 ADA, BOB = "ada-7c1e5f6b2d9a4830", "bob-99d0b3c4a1e2f756"

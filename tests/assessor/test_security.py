@@ -20,10 +20,9 @@ from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.network import Guard
 from pytest_a2a_bench.agents.gateway import MAX_BODY, called_by_name
-from pytest_a2a_bench.assessor import callers
-from pytest_a2a_bench.assessor.callers import Callers
+from pytest_a2a_bench.assessor import terms
 from pytest_a2a_bench.assessor.request import BadRequest, parse
-from pytest_a2a_bench.assessor.terms import Terms, known_domains, plan
+from pytest_a2a_bench.assessor.terms import Callers, Terms, known_domains, plan
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.cli import assess
@@ -49,7 +48,7 @@ def _forget() -> Iterator[None]:
 
 
 def test_tokens_are_read_with_their_callers() -> None:
-    found = callers.read_tokens(f"# ours\nada={ADA}\n\n{BOB},carl=carl-0123456789abcdef==\n", "here")
+    found = terms.read_tokens(f"# ours\nada={ADA}\n\n{BOB},carl=carl-0123456789abcdef==\n", "here")
     assert (found[0].name, found[0].token) == ("ada", ADA)
     assert found[1].name.startswith("caller-")
     assert (found[2].name, found[2].token) == ("carl", "carl-0123456789abcdef==")
@@ -67,7 +66,7 @@ def test_tokens_are_read_with_their_callers() -> None:
 )
 def test_tokens_that_are_none_are_refused_without_being_shown(text: str, received: str) -> None:
     with pytest.raises(ConfigurationError, match=received) as caught:
-        callers.read_tokens(text, "here")
+        terms.read_tokens(text, "here")
     assert "short" not in str(caught.value)
 
 

@@ -16,7 +16,7 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.codec import Artifact, ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.turn import AgentReply
-from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.cassettes import (
     CASSETTE,
     Cassette,

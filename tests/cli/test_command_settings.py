@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_a2a_bench.cli.main import main, make_parser
-from pytest_a2a_bench.config.doors import of_command
+from pytest_a2a_bench.config.load import of_command
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def test_a_token_in_the_command_line_is_refused_unseen(
 
 
 def test_a_missing_extra_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_a2a_bench.agents.launcher.find_spec", lambda name: None)
+    monkeypatch.setattr("pytest_a2a_bench.agents.options.find_spec", lambda name: None)
 
     assert main.main(["agent", "noop"]) == 2
     assert install_command("agents") in capsys.readouterr().err

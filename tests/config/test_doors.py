@@ -13,11 +13,11 @@ from one_test import in_one_test
 
 import pytest_a2a_bench
 from pytest_a2a_bench.adk.options import VARIABLES
-from pytest_a2a_bench.adk.tools import Tools
+from pytest_a2a_bench.adk.runs import Tools
 from pytest_a2a_bench.assessor.request import MEMBERS
 from pytest_a2a_bench.cli.main import make_parser
 from pytest_a2a_bench.cli.tau2 import _NAMES
-from pytest_a2a_bench.config import doors
+from pytest_a2a_bench.config import load
 
 PACKAGE = Path(pytest_a2a_bench.__file__).parent
 SHARED = ("a2a", "benchmarks", "dialects", "model", "tool_door", "trials")
@@ -52,7 +52,7 @@ def test_there_are_messages() -> None:
 
 @in_one_test("text", MESSAGES)
 def test_a_caller_of_an_assessor_reads_members_of_the_request(text: str) -> None:
-    message = doors.REQUEST.words(text)
+    message = load.REQUEST.words(text)
     assert "--a2a-" not in message
     assert set(re.findall(r"the request's (\w+)", message)) <= set(MEMBERS)
     assert set(re.findall(r"the assessor's (--[\w-]+)", message)) <= set(make_parser("assess").options)
@@ -62,7 +62,7 @@ def test_a_caller_of_an_assessor_reads_members_of_the_request(text: str) -> None
 
 @in_one_test("text", MESSAGES)
 def test_messages_of_the_adk_agent_name_arguments_and_variables(text: str) -> None:
-    message = doors.ADK.words(text)
+    message = load.ADK.words(text)
     assert "--a2a-" not in message
     assert set(re.findall(r"A2A_ADK_\w+", message)) <= {variable.name for variable in VARIABLES}
     arguments = inspect.signature(Tools.run_evaluation).parameters
@@ -73,43 +73,43 @@ def test_messages_of_the_adk_agent_name_arguments_and_variables(text: str) -> No
 def test_messages_of_the_tau2_command_name_its_options(text: str) -> None:
     options = make_parser("tau2").options
     for role in ("agent", "user"):
-        message = doors.of_tau2(f"--{role}-a2a-", _NAMES).words(text)
+        message = load.of_tau2(f"--{role}-a2a-", _NAMES).words(text)
         assert not re.search(r"(?<!agent)(?<!user)-{1,2}a2a-", message), message
         assert set(re.findall(r"--(?:agent|user)-a2a-[a-z-]*[a-z]", message)) <= {*options, f"--{role}-a2a-set"}, (
             message
         )
-    assert "--a2a-" not in doors.SCRIPT.words(text)
+    assert "--a2a-" not in load.SCRIPT.words(text)
 
 
 @pytest.mark.parametrize("command", ["check", "doctor", "assess", "init"])
 def test_a_command_has_the_options_that_it_names(command: str) -> None:
     options = make_parser(command).options
     for text in OF_AGENT:
-        message = doors.of_command(options).words(text)
+        message = load.of_command(options).words(text)
         assert "--a2a-" not in message, message
         assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", message)) <= set(options), message
 
 
 def test_advice_in_brackets_that_nobody_can_follow_is_left_out() -> None:
     text = "is it running? (--a2a-wait SECONDS waits for it)"
-    assert doors.ADK.words(text) == "is it running?"
-    assert doors.REQUEST.words(text) == "is it running? (the request's wait SECONDS waits for it)"
+    assert load.ADK.words(text) == "is it running?"
+    assert load.REQUEST.words(text) == "is it running? (the request's wait SECONDS waits for it)"
 
 
 @pytest.mark.parametrize(
     ("door", "message"),
     [
-        (doors.REQUEST, "raise the request's timeout, the request's wait SECONDS, ca (no setting of an assessor) F"),
+        (load.REQUEST, "raise the request's timeout, the request's wait SECONDS, ca (no setting of an assessor) F"),
         (
-            doors.ADK,
+            load.ADK,
             "raise A2A_ADK_TIMEOUT, wait (no setting of this agent) SECONDS, ca (no setting of this agent) F",
         ),
-        (doors.SCRIPT, "raise timeout, wait=SECONDS, ca=F"),
+        (load.SCRIPT, "raise timeout, wait=SECONDS, ca=F"),
         (
-            doors.of_tau2("--user-a2a-", _NAMES),
+            load.of_tau2("--user-a2a-", _NAMES),
             "raise --user-a2a-timeout, --user-a2a-set wait=SECONDS, --user-a2a-ca F",
         ),
     ],
 )
-def test_the_same_advice_in_the_words_of_a_door(door: doors.Door, message: str) -> None:
+def test_the_same_advice_in_the_words_of_a_door(door: load.Door, message: str) -> None:
     assert door.words("raise --a2a-timeout, --a2a-wait SECONDS, --a2a-ca F") == message

@@ -17,7 +17,7 @@ from one_test import in_one_test
 from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card import check_card, fetch_card
 from pytest_a2a_bench.conformance.card.fetch import load_jwks

@@ -17,8 +17,8 @@ from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS as ORG
 from pytest_a2a_bench.config.rates import read_reply_limits
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.dialects.base import DecodedReply
 from pytest_a2a_bench.dialects.calls import merge_calls
+from pytest_a2a_bench.dialects.reading import DecodedReply
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolSpec, UserSaid
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, LARGEST, MAX_DEPTH, Bounds, CpuAllowance, is_deeper
 from pytest_a2a_bench.results.manifest import fingerprint

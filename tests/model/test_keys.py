@@ -8,7 +8,7 @@ from made_trials import made_trial
 
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.messages import numbered
-from pytest_a2a_bench.reports import diagnosis, summary
+from pytest_a2a_bench.reports import summary, trial_text
 
 
 def missed(*keys: str) -> list[TrialResult]:
@@ -16,7 +16,7 @@ def missed(*keys: str) -> list[TrialResult]:
 
 
 def tasks(*keys: str) -> dict[str, int]:
-    found = diagnosis.clusters(missed(*keys))
+    found = trial_text.clusters(missed(*keys))
     assert len(found) == 1
     return found[0].tasks
 

@@ -13,7 +13,7 @@ from made_trials import made_error, made_trial
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.platforms.leaderboard import make_file
+from pytest_a2a_bench.platforms.once import make_file
 
 QUERY = (Path(__file__).parents[2] / "deploy" / "leaderboard.sql").read_text()
 

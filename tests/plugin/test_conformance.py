@@ -14,7 +14,7 @@ from gateway_faults import FAULTS
 from gateway_proxy import TRANSPARENT, gateway_proxy
 from harness import Bench, junit_cases, junit_properties
 
-from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents.options import start_builtin
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ OURS = tuple(
         "plugin.gates",
         "plugin.lifecycle",
         "plugin.preflight",
-        "plugin.outcome",
+        "plugin.schedule",
         "plugin.publishing",
         "plugin.resolve",
         "plugin.schedule",

@@ -15,7 +15,7 @@ from pytest_a2a_bench.benchmarks.diagnosis import Diagnoser, Diagnosis, diagnose
 from pytest_a2a_bench.benchmarks.tau2 import diagnosis as tau2
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import DialectFinding, Reward, ToolCall, TrialKey, TrialResult, Turn, UserFault
-from pytest_a2a_bench.reports import diagnosis, trial_text
+from pytest_a2a_bench.reports import trial_text
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store
 
@@ -162,9 +162,9 @@ def test_facts_come_first_and_nobody_is_accused_without_proof(missed: TrialResul
     assert found is not None
     assert found.kind == kind
     assert fact in found.detail
-    cause = diagnosis.cause_of("tau2", kind)
+    cause = trial_text.cause_of("tau2", kind)
     assert (cause.blame == "nobody") == (kind != "users-tool")
-    assert not diagnosis.sentence(missed, found).startswith("the nobody")
+    assert not trial_text.sentence(missed, found).startswith("the nobody")
 
 
 @pytest.mark.parametrize(
@@ -251,11 +251,11 @@ def test_a_diagnoser_that_breaks_takes_nothing_with_it(monkeypatch: pytest.Monke
         raise KeyError("action")
 
     monkeypatch.setattr("pytest_a2a_bench.benchmarks.registry.get_diagnoser", lambda name: Diagnoser(broken))
-    found = diagnosis.diagnosis_of(result([CANCEL]))
+    found = trial_text.diagnosis_of(result([CANCEL]))
     assert found == Diagnosis("unexplained", detail="looking for it raised KeyError: 'action'")
     odd = TrialResult(KEY, "evaluated", reward_info=Reward(0.0, breakdown={"DB": 0.0}, info={"action_checks": 7}))
     monkeypatch.undo()
-    assert diagnosis.diagnosis_of(odd) is not None
+    assert trial_text.diagnosis_of(odd) is not None
 
 
 def test_a_diagnoser_must_return_a_diagnosis_and_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,14 +267,14 @@ def test_a_diagnoser_must_return_a_diagnosis_and_is_asked_once(monkeypatch: pyte
 
     monkeypatch.setattr("pytest_a2a_bench.benchmarks.registry.get_diagnoser", lambda name: Diagnoser(odd))
     missed = result([CANCEL])
-    found = diagnosis.diagnosis_of(missed)
+    found = trial_text.diagnosis_of(missed)
     assert found is not None
     assert found.kind == "unexplained"
     assert "the diagnoser of tau2 returned str; expected a Diagnosis or None" in found.detail
-    assert diagnosis.diagnosis_of(missed) is found
+    assert trial_text.diagnosis_of(missed) is found
     assert len(asked) == 1
     others = [result([CANCEL]) for _ in range(200)]
-    assert [diagnosis.diagnosis_of(other) is found for other in others] == [False] * 200
+    assert [trial_text.diagnosis_of(other) is found for other in others] == [False] * 200
 
 
 def _run(folder: Path) -> list[TrialResult]:
@@ -292,8 +292,8 @@ def _run(folder: Path) -> list[TrialResult]:
 
 
 def test_many_misses_are_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = diagnosis.clusters(_run(tmp_path))
-    assert list(diagnosis.summary_lines(found, "CMD")) == [
+    found = trial_text.clusters(_run(tmp_path))
+    assert list(trial_text.summary_lines(found, "CMD")) == [
         "why 12 trials did not pass (CMD says more):",
         "  9x agent: never called cancel_reservation [0, 1, 2, 3, 4, 5 and 3 more]",
         "  3x agent: called update_reservation_baggages with a wrong total_baggages [9, 10, 11]",
@@ -345,7 +345,7 @@ def crm(category: str, *queries: str, answer: str = "005x", answered: str = "a r
         transcript=tuple(turns),
         termination_reason="agent_stop",
     )
-    found = diagnosis.diagnosis_of(missed)
+    found = trial_text.diagnosis_of(missed)
     assert found is not None
     return found.kind, found.subject
 

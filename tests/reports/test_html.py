@@ -21,8 +21,8 @@ from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.model import Turn, dollars
 from pytest_a2a_bench.reports import html
 from pytest_a2a_bench.reports.contents import Contents, cautions
-from pytest_a2a_bench.reports.html import charts, markup, records, render, sections
-from pytest_a2a_bench.reports.html.markup import el
+from pytest_a2a_bench.reports.html import charts, records, render, sections
+from pytest_a2a_bench.reports.html.charts import el
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import compare
 from pytest_a2a_bench.results.gates.files import StoredVerdict
@@ -225,7 +225,7 @@ def test_a_bar_is_as_long_as_its_rate() -> None:
     [(None, "\u2013"), (0.0061, "6.1 ms"), (0.25, "250 ms"), (0.9996, "1000 ms"), (3.14159, "3.14 s"), (300, "5 min")],
 )
 def test_seconds(seconds: float | None, text: str) -> None:
-    assert markup.seconds(seconds) == text
+    assert charts.seconds(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -239,8 +239,8 @@ def test_dollars(value: float | None, text: str) -> None:
 def test_other_words() -> None:
     assert count(1, "trial") == "1 trial"
     assert count(1234, "trial") == "1,234 trials"
-    assert [markup.points(p) for p in (0.061, -0.05, 0.001)] == ["+6", "\u22125", "0"]
-    assert re.fullmatch(r"64 %", markup.rate(0.64))
+    assert [charts.points(p) for p in (0.061, -0.05, 0.001)] == ["+6", "\u22125", "0"]
+    assert re.fullmatch(r"64 %", charts.rate(0.64))
 
 
 # The comparison with a baseline on the page.

@@ -11,7 +11,7 @@ from made_trials import made_trial
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.reports import diagnosis, summary
+from pytest_a2a_bench.reports import summary, trial_text
 from pytest_a2a_bench.reports.contents import Contents
 from pytest_a2a_bench.reports.html import render
 from pytest_a2a_bench.results.gates.files import StoredGate, StoredVerdict
@@ -32,7 +32,7 @@ def test_a_task_with_a_long_id_is_named_by_its_place() -> None:
 
 def test_causes_and_missed_tasks_are_listed_by_short_names_and_the_lists_end() -> None:
     results = [made_trial(f"tau2/telecom/{id}#0", success=False) for id in LONG]
-    [cluster] = diagnosis.clusters(results)
+    [cluster] = trial_text.clusters(results)
     assert list(cluster.tasks)[:3] == ["telecom/0", "telecom/1", "telecom/2"]
     lines = list(summary.missed_lines(results, {str(r.key): "" for r in results}, 80))
     assert lines[0].startswith("  telecom: 0 0/1, 1 0/1, ")

@@ -11,7 +11,7 @@ from examples import sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.results import inference, planning
+from pytest_a2a_bench.results import compare, inference
 from pytest_a2a_bench.results.inference import (
     Interval,
     PairedTask,
@@ -312,7 +312,7 @@ def test_of_many_tasks_a_formula_says_what_the_bootstrap_does(
 
 
 def test_a_plan_promises_no_missing_sign_where_trials_could_not_show_one() -> None:
-    few = planning.chances([planning.Task(0.5, 1)] * 3, 1, 0.05)
+    few = compare.chances([compare.Task(0.5, 1)] * 3, 1, 0.05)
     assert (few.no_sign, few.signs) == (0, 0), "three trials cannot show a drop"
-    enough = planning.chances([planning.Task(0.5, 4)] * 20, 4, 0.05)
+    enough = compare.chances([compare.Task(0.5, 4)] * 20, 4, 0.05)
     assert enough.no_sign > 0.5

@@ -31,7 +31,7 @@ from pytest_a2a_bench.model import (
 from pytest_a2a_bench.redact import KNOWN, KnownSecret
 from pytest_a2a_bench.results import store as store_module
 from pytest_a2a_bench.results.live import Growing, Watch, clear
-from pytest_a2a_bench.results.lock import NAME, InUseError, is_in_use, locked, take
+from pytest_a2a_bench.results.lock import LOCK, InUseError, is_in_use, locked, take
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
 
 
@@ -240,7 +240,7 @@ def another(directory: Path, how: str = "") -> Iterator[int]:
 
 
 def change(directory: Path, **values: Any) -> None:
-    path = directory / NAME
+    path = directory / LOCK
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
@@ -250,10 +250,10 @@ def test_a_second_one_is_reported_who_is_there(tmp_path: Path) -> None:
         message = (
             rf"{directory} is in use by pytest, process {pid} on {re.escape(os.uname().nodename)}, since 20\d\d-.*Z; "
         )
-        with pytest.raises(InUseError, match=message + rf"wait .*--a2a-results.*remove {directory / NAME}$"):
+        with pytest.raises(InUseError, match=message + rf"wait .*--a2a-results.*remove {directory / LOCK}$"):
             take(directory, "pytest")
     with locked(directory, "test"):
-        assert json.loads((directory / NAME).read_text())["pid"] == os.getpid()
+        assert json.loads((directory / LOCK).read_text())["pid"] == os.getpid()
         with pytest.raises(InUseError, match=f"in use by test, process {os.getpid()}"):
             take(directory, "pytest")
     assert list(directory.iterdir()) == []
@@ -262,7 +262,7 @@ def test_a_second_one_is_reported_who_is_there(tmp_path: Path) -> None:
 def test_a_kill_gives_it_back(tmp_path: Path) -> None:
     with another(tmp_path):
         pass
-    assert (tmp_path / NAME).exists()
+    assert (tmp_path / LOCK).exists()
     take(tmp_path, "pytest").release()
 
 
@@ -292,10 +292,10 @@ def test_another_host_is_believed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "[" * 100_000, "\xff", '{"pid": "x"}', '{"pid": -1}'])
 def test_a_file_that_is_damaged(tmp_path: Path, content: str) -> None:
-    (tmp_path / NAME).write_text(content, encoding="latin-1")
+    (tmp_path / LOCK).write_text(content, encoding="latin-1")
     take(tmp_path, "pytest").release()
     with another(tmp_path):
-        (tmp_path / NAME).write_text(content, encoding="latin-1")
+        (tmp_path / LOCK).write_text(content, encoding="latin-1")
         with pytest.raises(InUseError, match="in use by"):
             take(tmp_path, "pytest")
 

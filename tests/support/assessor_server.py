@@ -25,9 +25,8 @@ from google.protobuf.struct_pb2 import Value
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.network import Guard
-from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.server import ServerOptions, assessor
-from pytest_a2a_bench.assessor.terms import Terms
+from pytest_a2a_bench.assessor.terms import Callers, Terms
 from pytest_a2a_bench.quiet_server import serving
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 

@@ -22,7 +22,7 @@ from pytest_a2a_bench.cli import main as cli
 from pytest_a2a_bench.config.setting import Setting
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import ExtraTurn, Reward, TrialKey, TrialResult, Usage, UserFault
-from pytest_a2a_bench.plugin import fixtures, hookspecs, items, outcome
+from pytest_a2a_bench.plugin import fixtures, hookspecs, items, schedule
 from pytest_a2a_bench.plugin.explanation import PREFIX
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 
@@ -161,7 +161,7 @@ def properties() -> list[str]:
             user_retries=(UserFault("ended_before_the_write"),),
             retry_error="LLMError: x",
         )
-        found |= {PREFIX + name for name in outcome.properties(result, "path")}
+        found |= {PREFIX + name for name in schedule.properties(result, "path")}
     return sorted(found)
 
 

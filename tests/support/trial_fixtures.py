@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from trials import RunTrials, run_against
 
-from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
+from pytest_a2a_bench.agents.options import BuiltinAgent, start_builtin
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 

@@ -17,7 +17,7 @@ from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.errors import InfrastructureError
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.tracing.otel import OtelTracing

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, QueryResult
-from pytest_a2a_bench.dialects.base import DecodedReply
 from pytest_a2a_bench.dialects.calls import read_calls
-from pytest_a2a_bench.dialects.reading import cut_parts, too_deep, too_slow
+from pytest_a2a_bench.dialects.reading import DecodedReply, cut_parts, too_deep, too_slow
 from pytest_a2a_bench.dialects.scan import RAW_LIMIT
 from pytest_a2a_bench.dialects.serialization import BROKEN, MAX_TEXT, find_blocks
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Part, ToolCall, ToolSpec
@@ -285,12 +284,7 @@ def _gather(parts: Sequence[Part], allowance: CpuAllowance) -> tuple[list[Found]
 
 
 def _take(
-    found: Sequence[Found],
-    prose: str,
-    raw: str,
-    dialect: str,
-    prose_allowed: bool,
-    limits: Sequence[DialectFinding],
+    found: Sequence[Found], prose: str, raw: str, dialect: str, prose_allowed: bool, limits: Sequence[DialectFinding]
 ) -> DecodedReply:
     """Choose the action that counts, and say what the dialect does not allow."""
     chosen = next((f for f in found if f.name == EXECUTE), found[0])

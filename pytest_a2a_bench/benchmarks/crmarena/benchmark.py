@@ -319,11 +319,7 @@ class _Trial:
             return {}
         files = {**self.texts.files, **(self.code.files if self.code is not None else {})}
         official = {"files": files, "published": self.texts.is_published}
-        return {
-            "official": official,
-            "strategy": self.chosen.strategy,
-            "privacy_prompt": self.chosen.privacy_prompt,
-        }
+        return {"official": official, "strategy": self.chosen.strategy, "privacy_prompt": self.chosen.privacy_prompt}
 
     def _colleagues(self) -> tuple[dict[str, Any], dict[str, int]]:
         """Return which colleagues the agent could ask, without whom results are of another kind, and the counts."""

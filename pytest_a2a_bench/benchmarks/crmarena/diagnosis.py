@@ -20,8 +20,7 @@ CAUSES: Mapping[str, Cause] = {
     "no-query": Cause("answered without asking the org", "let it query before it answers"),
     "query-failed": Cause("made no query that the org understood", "show it the org's error, and SOQL's rules"),
     "wrong-filter": Cause(
-        "queried, but no row that it was shown has the answer",
-        "see the conditions of its queries: dates, status",
+        "queried, but no row that it was shown has the answer", "see the conditions of its queries: dates, status"
     ),
     "wrong-choice": Cause(
         "was shown the answer among its rows, and said another", "see how it counts, ranks and breaks ties"

@@ -30,7 +30,7 @@ from pytest_a2a_bench.benchmarks.crmarena.actions import (
     read_org_reply,
 )
 from pytest_a2a_bench.config.settings import DIALECTS
-from pytest_a2a_bench.dialects.base import DecodedReply, DecodedRequest
+from pytest_a2a_bench.dialects.reading import DecodedReply, DecodedRequest
 from pytest_a2a_bench.dialects.serialization import (
     BROKEN,
     MAX_TEXT,
@@ -97,10 +97,7 @@ class ActionDialect:
     prose_allowed = False
 
     def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
-        """Write one text part.
-
-        :raises ConfigurationError: if the agent is to have other tools than the two actions.
-        """
+        """Write one text part; raises ConfigurationError if the agent is to have other tools than the two actions."""
         head = ""
         if briefing is not None:
             refuse_other_tools(self.name, briefing)

@@ -60,10 +60,7 @@ class OpenDomain:
     traps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def task(self, task_id: str) -> CrmTask:
-        """Return a task.
-
-        :raises ConfigurationError: if the domain has none of that id.
-        """
+        """Return a task; raises ConfigurationError if the domain has none of that id."""
         if task_id not in self.tasks:
             some = ", ".join(list(self.tasks)[:3])
             raise ConfigurationError(

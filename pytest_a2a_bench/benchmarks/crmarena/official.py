@@ -47,11 +47,7 @@ PUBLISHED: Mapping[str, str] = {
 
 _PROMPT_FILE = "crm_sandbox/agents/prompts.py"
 _SYSTEM = "Salesforce instance"
-_PROMPTS: Mapping[str, str] = {
-    "act": "ACT_PROMPT",
-    "tool_call": "NATIVE_FC_PROMPT",
-    "tool_call_flex": "FC_FLEX_PROMPT",
-}
+_PROMPTS: Mapping[str, str] = {"act": "ACT_PROMPT", "tool_call": "NATIVE_FC_PROMPT", "tool_call_flex": "FC_FLEX_PROMPT"}
 _RULES: Mapping[str, str] = {
     "react": "REACT_RULE_STRING",
     "act": "ACT_RULE_STRING",
@@ -152,10 +148,7 @@ class OfficialTexts:
 
 @lru_cache(maxsize=4)
 def read_texts(checkout: str) -> OfficialTexts:
-    """Read the texts of a checkout.
-
-    :raises ConfigurationError: if it is none, or its code has another shape.
-    """
+    """Read the texts of a checkout; raises ConfigurationError if it is none, or its code has another shape."""
     root = Path(checkout)
     missing = [name for name in PUBLISHED if not (root / name).is_file()]
     if missing:

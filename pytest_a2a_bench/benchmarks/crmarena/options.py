@@ -49,10 +49,7 @@ class CrmOptions:
     """CRMArena's own settings; their names begin with ``crm_``."""
 
     data: Annotated[
-        str | None,
-        text(read_text),
-        Located(_locate_data),
-        About("Directory with CRMArena's tasks and data", "DIR"),
+        str | None, text(read_text), Located(_locate_data), About("Directory with CRMArena's tasks and data", "DIR")
     ] = None
     org: Annotated[
         str, *choice(*ORGS), About("Org that answers queries: the files of crm-data, or your Salesforce org")

@@ -197,10 +197,7 @@ class AgentUser:
         seat.conversations.append(self._conversation)
 
     def open(self) -> str:
-        """Let the agent begin.
-
-        :raises InfrastructureError: if it cannot, or stops before it has asked anything.
-        """
+        """Let the agent begin; raises InfrastructureError if it cannot, or stops before it has asked anything."""
         words = self.hear(BEGIN)
         if words is None:
             raise trouble(self._seat, "it stopped before it asked anything")

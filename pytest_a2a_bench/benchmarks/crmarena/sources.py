@@ -125,10 +125,7 @@ class PublishedSource:
         return Provenance("directory", self._root.name, used, len(official) == len(used), official)
 
     def rows_file(self) -> Path:
-        """Return the SQLite file of the domain's org.
-
-        :raises ConfigurationError: if it is not there, or is none.
-        """
+        """Return the SQLite file of the domain's org; raises ConfigurationError if it is not there, or is none."""
         problems = _rows_problems(self._rows, self.domain)
         if self._rows is None or problems:
             raise ConfigurationError(f"the domain {self.domain!r} cannot be queried; {problems[0]}")
@@ -293,10 +290,7 @@ class TableRow(NamedTuple):
 
 
 def read_table(paths: tuple[Path, ...]) -> list[TableRow]:
-    """Read the rows of a table.
-
-    :raises ConfigurationError: if a file cannot be read, saying where.
-    """
+    """Read the rows of a table; raises ConfigurationError if a file cannot be read, saying where."""
     return [row for path in paths for row in (_read_parquet if path.suffix == ".parquet" else _read_json)(path)]
 
 

@@ -36,7 +36,6 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import (
     read_task,
     user_tools,
 )
-from pytest_a2a_bench.benchmarks.tau2.user import facts
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import judgement_needed
 from pytest_a2a_bench.benchmarks.tau2.user.script import make_scripted_user
 from pytest_a2a_bench.config.settings import Settings
@@ -182,10 +181,7 @@ class Watch:
         return listening
 
     def check(self) -> None:
-        """Stop a trial whose agent got an error that is a model's.
-
-        :raises LLMError: if a model did not answer.
-        """
+        """Stop a trial whose agent got an error that is a model's; raises LLMError if a model did not answer."""
         if self._trouble is not None:
             raise self._trouble
 
@@ -308,7 +304,7 @@ class _Simulation:
             args,
             self.context.checkpoint,
             noise.instruction if noise is not None else "",
-            facts.Guard(both) if settings.user_guard else None,
+            llm.Guard(both) if settings.user_guard else None,
         )
 
     def run(self) -> Outcome:
@@ -408,7 +404,7 @@ class _Simulation:
         if self.context.settings.user_kind != "scripted":
             yield from getattr(self.user, "facts", ())
             own = tool_specs(user_tools(self.environment, self.task) or ())
-            yield from facts.find(turns, str(self.task.user_scenario), own, self.conversation.briefing.tools)
+            yield from llm.find(turns, str(self.task.user_scenario), own, self.conversation.briefing.tools)
 
     def _fault(self, simulation: Any, outcome: Outcome) -> UserFault | None:
         """Return the user's fault in a trial without success, as far as a fact shows one."""

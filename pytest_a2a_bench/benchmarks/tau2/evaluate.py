@@ -20,6 +20,7 @@ from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2 import llm, shortcuts
 from pytest_a2a_bench.benchmarks.tau2.index import find_edition
+from pytest_a2a_bench.benchmarks.tau2.llm import TOKENS
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
     Tau2,
     accepted,
@@ -29,7 +30,6 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import (
     paused_collector,
     read_task,
 )
-from pytest_a2a_bench.benchmarks.tau2.user.facts import TOKENS
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, EvaluatorError
 from pytest_a2a_bench.model import ExtraTurn, Reward, RewardCheck, TrialResult, Turn, Usage, UserFault
@@ -338,9 +338,7 @@ def fault_of(extra: ExtraTurn, transcript: Sequence[Turn]) -> UserFault | None:
     said = one_line(transcript[-1].text or "", 160)
     did = f"called {', '.join(calls)}" if calls else "gave the answer that was missing"
     return UserFault(
-        "ended_before_the_write",
-        f"reward 1.0 with one more turn: after {said!r} the agent {did}",
-        len(transcript) - 1,
+        "ended_before_the_write", f"reward 1.0 with one more turn: after {said!r} the agent {did}", len(transcript) - 1
     )
 
 

@@ -17,11 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, retrieval
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval
 from pytest_a2a_bench.benchmarks.tau2.index import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.suite import DATA, INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.upstream import build_environment, load, read_task
-from pytest_a2a_bench.benchmarks.tau2.user import facts
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import ToolCall, ToolSpec, TrialKey, TrialResult, Turn, Usage, sum_usage
@@ -215,10 +214,7 @@ def _user(selected: SelectedResults, results: Sequence[TrialResult]) -> dict[str
 
 
 def _ours(
-    selected: SelectedResults,
-    results: Sequence[TrialResult],
-    unfinished: Mapping[str, str],
-    missing_tasks: int,
+    selected: SelectedResults, results: Sequence[TrialResult], unfinished: Mapping[str, str], missing_tasks: int
 ) -> dict[str, Any]:
     reasons = list(_obstacles(results, unfinished, missing_tasks))
     return {
@@ -445,7 +441,7 @@ class _Run:
             seed=simulation.get("seed"),
             provenance={name: value for name, value in self.provenance.items() if value is not None},
             simulation={**{k: v for k, v in simulation.items() if k != "policy"}, "reward_info": None},
-            user_facts=tuple(facts.find(turns, given, specs["user"], specs["assistant"])),
+            user_facts=tuple(llm.find(turns, given, specs["user"], specs["assistant"])),
         )
 
 

@@ -38,11 +38,7 @@ BEST_OFFLINE = "offline"
 _KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
 # Upstream's reranker is a model of OpenAI's, whosever the embeddings are.
 _RERANKER_KEY = "OPENAI_API_KEY"
-_SEARCH_TOOLS = {
-    "kb_search": "KB_search",
-    "kb_search_bm25": "KB_search_bm25",
-    "kb_search_dense": "KB_search_dense",
-}
+_SEARCH_TOOLS = {"kb_search": "KB_search", "kb_search_bm25": "KB_search_bm25", "kb_search_dense": "KB_search_dense"}
 """Members of upstream's description of a configuration, and the agent's tools that they describe."""
 # Upstream imports every kind of retriever at once, whichever is used.
 _PACKAGES = {"rank_bm25": "rank-bm25", "openai": "openai"}
@@ -69,10 +65,7 @@ class Retrieval:
         return {"retrieval": self.name} | ({"retrieval_why": self.passed_over} if self.passed_over else {})
 
     def require(self, task: str) -> None:
-        """Refuse to hold a trial for which something is missing.
-
-        :raises PrerequisiteMissingError: naming all of it.
-        """
+        """Refuse to hold a trial for which something is missing; raises PrerequisiteMissingError naming all of it."""
         if self.missing:
             raise PrerequisiteMissingError(
                 f"{task}: the retrieval configuration {self.name!r} needs {_and(self.missing)}; "

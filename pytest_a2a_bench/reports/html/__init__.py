@@ -23,10 +23,9 @@ from markupsafe import Markup
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports.contents import Contents
-from pytest_a2a_bench.reports.diagnosis import clusters
 from pytest_a2a_bench.reports.html import charts, records, sections
-from pytest_a2a_bench.reports.html.markup import el, join
-from pytest_a2a_bench.reports.trial_text import rerun_command
+from pytest_a2a_bench.reports.html.charts import el, join
+from pytest_a2a_bench.reports.trial_text import clusters, rerun_command
 from pytest_a2a_bench.results.store import write_atomically
 from pytest_a2a_bench.text import sanitise
 

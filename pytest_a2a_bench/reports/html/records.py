@@ -11,18 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.registry import change_of, label_of, remarks_of, short_name, variant_of
-from pytest_a2a_bench.model import (
-    Party,
-    ProtocolMetrics,
-    Reward,
-    ToolCall,
-    TrialResult,
-    Turn,
-    dollars,
-    percentile,
-)
-from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of, sentence
-from pytest_a2a_bench.reports.trial_text import noise_text
+from pytest_a2a_bench.model import Party, ProtocolMetrics, Reward, ToolCall, TrialResult, Turn, dollars, percentile
+from pytest_a2a_bench.reports.trial_text import cause_of, diagnosis_of, noise_text, sentence
 from pytest_a2a_bench.results.gates.noise import events_of
 from pytest_a2a_bench.text import one_line, sanitise
 
@@ -221,10 +211,7 @@ def _party(party: Party) -> str:
 
 def _estimated(result: TrialResult) -> str:
     used = result.estimated_usage
-    known = (
-        ("tokens in", used.input_tokens),
-        ("tokens out", used.output_tokens),
-    )
+    known = (("tokens in", used.input_tokens), ("tokens out", used.output_tokens))
     tokens = ", ".join(f"{name} {value}" for name, value in known if value is not None)
     return f"{tokens}, for {result.provenance.get('agent_model')}" if tokens else ""
 

@@ -13,10 +13,10 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Cost, TrialResult, percentile
 from pytest_a2a_bench.reports import findings
 from pytest_a2a_bench.reports.contents import Contents, cautions, check_name, provenance
-from pytest_a2a_bench.reports.diagnosis import Cluster
 from pytest_a2a_bench.reports.html import charts, records
-from pytest_a2a_bench.reports.html.markup import el, points, rate, scroller, seconds, table
+from pytest_a2a_bench.reports.html.charts import el, points, rate, scroller, seconds, table
 from pytest_a2a_bench.reports.summary import silence
+from pytest_a2a_bench.reports.trial_text import Cluster
 from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupComparison, TaskComparison, agent_names
 from pytest_a2a_bench.results.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.results.history import Entry, Trend, trend

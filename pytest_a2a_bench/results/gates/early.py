@@ -163,10 +163,7 @@ _UNKNOWN = ("skipped", "infrastructure_error", "evaluator_error", "harness_error
 
 
 def early_verdict(
-    run: Manifest,
-    thresholds: Thresholds,
-    baseline: Baseline | None,
-    quarantine: Sequence[Quarantined],
+    run: Manifest, thresholds: Thresholds, baseline: Baseline | None, quarantine: Sequence[Quarantined]
 ) -> EarlyVerdict:
     """Return the gates of a run, from the trials in its ``run.json`` and their order."""
     order = [TrialKey.parse(key) for key in run.keys]

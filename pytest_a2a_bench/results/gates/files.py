@@ -340,10 +340,7 @@ def _transcript(result: TrialResult) -> str | None:
 
 
 def write_verdict(results: Path, verdict: StoredVerdict) -> Path:
-    """Write the verdict of a run.
-
-    :raises OSError: if it cannot be written.
-    """
+    """Write the verdict of a run; raises OSError if it cannot be written."""
     path = results / VERDICT_FILE
     whole = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **asdict(verdict)}
     write_atomically(path, dump_json(whole) + "\n")

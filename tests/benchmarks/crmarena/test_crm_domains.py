@@ -17,8 +17,7 @@ from salesforce_server import serve
 from trials import run_against
 
 from pytest_a2a_bench.agents.brains import load_gold
-from pytest_a2a_bench.agents.launcher import start_builtin
-from pytest_a2a_bench.agents.options import add_arguments, from_namespace, parse_spec
+from pytest_a2a_bench.agents.options import add_arguments, from_namespace, parse_spec, start_builtin
 from pytest_a2a_bench.benchmarks.crmarena import domains
 from pytest_a2a_bench.benchmarks.crmarena.org import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg

@@ -19,7 +19,7 @@ from random_agent import random_agent
 from tau2_verification import Tau2Verifier, Verification
 from trials import run_against
 
-from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult

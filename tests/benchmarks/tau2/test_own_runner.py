@@ -18,7 +18,7 @@ from trials import RunTrials
 from user_agents import Speaker, heard, served_brain
 
 from pytest_a2a_bench.agents.brain import Conversation
-from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings

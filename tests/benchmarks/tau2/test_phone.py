@@ -20,7 +20,7 @@ from pytest_a2a_bench.benchmarks.tau2.user.script import Script
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult, UserFault
 from pytest_a2a_bench.reports import summary
-from pytest_a2a_bench.reports.diagnosis import clusters
+from pytest_a2a_bench.reports.trial_text import clusters
 
 SENTENCES = tomllib.loads(Path(__file__).with_name("phone_sentences.toml").read_text())
 

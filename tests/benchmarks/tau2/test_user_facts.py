@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from one_test import in_one_test
 
+from pytest_a2a_bench.benchmarks.tau2 import llm
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING
-from pytest_a2a_bench.benchmarks.tau2.user import facts
 from pytest_a2a_bench.model import ToolCall, ToolSpec, Turn, UserFault
 
 GIVEN = "You are Emma Kim, user id emma_kim_9957. You want to return the lamp of order #W2611340."
@@ -22,7 +22,7 @@ def found(*turns: Turn | str) -> list[tuple[str, int | None]]:
     for turn in turns:
         role = "agent" if conversation[-1].role == "user" else "user"
         conversation.append(turn if isinstance(turn, Turn) else Turn(role, turn))  # type: ignore[arg-type]
-    return [(fact.kind, fact.turn) for fact in facts.find(conversation, GIVEN, PHONE, DESK)]
+    return [(fact.kind, fact.turn) for fact in llm.find(conversation, GIVEN, PHONE, DESK)]
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_a_token_that_is_none(said: str) -> None:
     ],
 )
 def test_a_refusal_of_the_model(answer: dict[str, Any], evidence: tuple[str, ...]) -> None:
-    assert list(facts.refusal(answer)) == [UserFault("refusal", each) for each in evidence]
+    assert list(llm.refusal(answer)) == [UserFault("refusal", each) for each in evidence]

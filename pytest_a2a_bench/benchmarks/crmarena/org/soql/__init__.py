@@ -75,10 +75,7 @@ class GroupCompiler:
     _over: frozenset[str] = frozenset()
 
     def compile(self) -> QueryPlan:
-        """Return the plan of the query.
-
-        :raises OrgError: for whatever Salesforce would refuse.
-        """
+        """Return the plan of the query; raises OrgError for whatever Salesforce would refuse."""
         if self.query.group:
             self._groups = [self._group(each) for each in self.query.group]
         # Salesforce refuses this, and agents learn from the refusal.
@@ -350,10 +347,7 @@ class RecordCompiler:
     _numbers: Iterator[int] = field(default_factory=count)
 
     def compile(self) -> QueryPlan:
-        """Return the plan of the query.
-
-        :raises OrgError: for whatever Salesforce would refuse.
-        """
+        """Return the plan of the query; raises OrgError for whatever Salesforce would refuse."""
         # Every record has its id in attributes, selected or not.
         root = self._shape_of(Target(((self.scope.root_table, self.scope.root),)))
         for item in self.query.select:

@@ -166,10 +166,7 @@ def stored_moment(moment: datetime) -> str:
 
 
 def compare(scope: Scope, operand: Operand, operator: str, value: Value, today: date) -> Sql:
-    """Return a comparison in SQL.
-
-    :raises OrgError: where the operator or the literal does not fit the operand's type.
-    """
+    """Return a comparison in SQL; raises OrgError where the operator or the literal does not fit the operand's type."""
     # Salesforce stores an empty text as null, so = '' finds the records without a value.
     empty = value.value == "" and operand.type in TEXT_TYPES | ID_TYPES and operator != "LIKE"
     if value.kind == "null" or empty:
@@ -293,10 +290,7 @@ def _compare_days(scope: Scope, operand: Operand, operator: str, value: Value, t
 
 
 def member(scope: Scope, operand: Operand, values: tuple[Value, ...], negated: bool, today: date) -> Sql:
-    """Return IN or NOT IN a list, in SQL.
-
-    :raises OrgError: where a literal does not fit the operand's type.
-    """
+    """Return IN or NOT IN a list, in SQL; raises OrgError where a literal does not fit the operand's type."""
     listed: list[Any] = []
     parts: list[Sql] = []
     for value in values:
