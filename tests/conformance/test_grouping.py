@@ -674,6 +674,11 @@ def test_what_follows_in_the_order_of_the_catalogue_is_listed_beneath_it(cause: 
     assert {r.requirement.id for r in folded if r.outcome == "failed"} == {cause[0]}
 
 
+def test_tasks_without_a_kind_are_named_beside_the_result() -> None:
+    rows = [row("V03-DM-001", "kind of a task is None"), row("V03-SEND-001", "the result has ['contextId', 'id']")]
+    assert {r.outcome for r in fold(rows)} == {"failed"}
+
+
 def test_what_follows_on_every_interface_is_listed_beneath_one_cause() -> None:
     names = ("STREAM-020", "event 3 appends to 'b'"), ("SUB-006", "artifact 'b': streamed [{}]; GetTask has null")
     folded = fold([row(*name, binding) for name in names for binding in ("JSONRPC", "HTTP+JSON")])
