@@ -644,6 +644,10 @@ def test_what_follows_from_another_finding_is_listed_beneath_it(name: str) -> No
             (("CAN-004", "cancelling a second time: error TaskNotCancelableError INTERNAL: task is over"),),
         ),
         (
+            ("VER-009", "no result: error MethodNotFoundError -32601: there is no method 'message/send'"),
+            (("VER-005", "no result: error MethodNotFoundError -32601: there is no method 'message/send'"),),
+        ),
+        (
             ("V03-AUTH-001", "SendMessage without credentials: status 0 with '{}'"),
             (
                 ("V03-XCARD-001", "the extended card without credentials: status 0 with '{}'"),
