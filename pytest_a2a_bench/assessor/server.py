@@ -291,6 +291,8 @@ async def assessor(
 
 
 def _prepare(terms: Terms) -> None:
+    if terms.results.exists() and not terms.results.is_dir():
+        raise ConfigurationError(f"--results {terms.results}: it is a file; name a directory")
     try:
         terms.results.mkdir(parents=True, exist_ok=True, mode=0o700)
         ignore = terms.results / ".gitignore"

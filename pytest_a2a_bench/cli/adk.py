@@ -4,16 +4,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import warnings
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import reduce
 from importlib.util import find_spec
 from pathlib import Path
 
-from pytest_a2a_bench.adk.options import VARIABLES, AdkOptions
+from pytest_a2a_bench.adk.options import GEMINI, VARIABLES, AdkOptions
 from pytest_a2a_bench.cli.assess import check_address, check_port
-from pytest_a2a_bench.errors import MissingExtraError, raise_errors
+from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
+from pytest_a2a_bench.text import waiting_for
 from pytest_a2a_bench.tracing import without_sdk_spans
 
 
@@ -47,13 +51,23 @@ def run(namespace: Namespace) -> int:
     if find_spec("google") is None or find_spec("google.adk") is None:
         raise MissingExtraError("google-adk", "adk", detail="it runs the agent")
     given = {one.name: value for one in VARIABLES if (value := getattr(namespace, one.name)) is not None}
-    return _new(namespace, given) if namespace.what == "new" else _serve(namespace, given)
+    try:
+        return _new(namespace, given) if namespace.what == "new" else _serve(namespace, given)
+    except ConfigurationError as error:
+        # Settings are called by their variables; who gave an option looks for that.
+        typed = [(one.name, one.option) for one in VARIABLES if one.name in given]
+        raise ConfigurationError(*(replace_all(str(line), typed) for line in error.args)) from error
+
+
+def replace_all(text: str, pairs: Iterable[tuple[str, str]]) -> str:
+    """Replace each first string by its second one."""
+    return reduce(lambda found, pair: found.replace(*pair), pairs, text)
 
 
 def _new(namespace: Namespace, given: Mapping[str, str]) -> int:
     from pytest_a2a_bench.adk import folder
 
-    AdkOptions.from_environment(given)  # wrong values are reported now, not by ADK later
+    options = AdkOptions.from_environment(given)  # wrong values are reported now, not by ADK later
     directory = namespace.directory
     # Else it would depend on the directory in which adk is started.
     results = Path(given.get("A2A_ADK_RESULTS") or directory / "results").absolute()
@@ -62,7 +76,8 @@ def _new(namespace: Namespace, given: Mapping[str, str]) -> int:
     print(f"  talk to it:      adk run {directory / folder.NAME}")
     print(f"  in a browser:    adk web {directory}")
     print(f"  over HTTP, A2A:  adk api_server --a2a {directory}")
-    print("settings are in its .env; a key for its model belongs there or in the environment")
+    key = "GOOGLE_API_KEY" if GEMINI.match(options.model) else "its key, as LiteLLM calls it,"
+    print(f"its model is {options.model} (A2A_ADK_MODEL); {key} belongs into its .env or the environment")
     return 0
 
 
@@ -70,10 +85,22 @@ def _serve(namespace: Namespace, given: Mapping[str, str]) -> int:
     raise_errors(lambda: check_port(namespace.port), lambda: check_address(namespace))
     without_sdk_spans()
     options = AdkOptions.from_environment({**os.environ, **given})
+    # google-adk says so of each class that a server takes.
+    warnings.filterwarnings("ignore", message=r"\[EXPERIMENTAL\]")
+    with contextlib.ExitStack() as starting:
+        starting.enter_context(waiting_for("google-adk, which takes seconds to load"))
+        return _listen(namespace, options, starting)
+
+
+def _listen(namespace: Namespace, options: AdkOptions, starting: contextlib.ExitStack) -> int:
     from pytest_a2a_bench.adk.agent import make_evaluator  # these import an extra
     from pytest_a2a_bench.adk.runs import Runs
     from pytest_a2a_bench.adk.serving import serve
     from pytest_a2a_bench.assessor.terms import Callers
+
+    def on_ready(url: str) -> None:
+        starting.close()
+        print(f"the agent answers at {url} (Ctrl-C stops it)", flush=True)
 
     callers = Callers.of(namespace.auth_file, namespace.auth_env)
     runs = Runs(options)
@@ -84,7 +111,7 @@ def _serve(namespace: Namespace, given: Mapping[str, str]) -> int:
         namespace.port,
         card_url=namespace.card_url,
         callers=callers,
-        on_ready=lambda url: print(f"the agent answers at {url} (Ctrl-C stops it)", flush=True),
+        on_ready=on_ready,
     )
     print("stopped", file=sys.stderr)
     return 0

@@ -178,7 +178,8 @@ def _meet(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
 def _reach(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
     """Describe how requests to an agent would travel."""
     endpoint = namespace.endpoint or environ.get("A2A_ENDPOINT", "")
-    endpoint = endpoint if endpoint.startswith(("http://", "https://")) else "https://agent.example"
+    known = endpoint.startswith(("http://", "https://"))
+    endpoint = endpoint if known else "https://agent.example"
     try:
         config = _settings.read_config(namespace, endpoint, environ)
     except ConfigurationError as error:
@@ -190,9 +191,10 @@ def _reach(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
     yield "authorities", f"{usual}{own}" if network.verify else "NONE: any certificate is accepted"
     yield "certificate", "one is shown" if network.chain else "none is shown"
     proxy = network.proxy_for(endpoint)
-    yield "proxy", f"{redact_url(proxy) if proxy else 'none'} for {redact_url(endpoint, query=False)}"
-    known = [config.auth.source if config.auth else "", config.oauth.id_source if config.oauth else ""]
-    yield "credentials", ", ".join(filter(None, known)) or "none"
+    where = redact_url(endpoint, query=False) if known else "https:// addresses of other machines"
+    yield "proxy", f"{redact_url(proxy) if proxy else 'none'} for {where}"
+    given = [config.auth.source if config.auth else "", config.oauth.id_source if config.oauth else ""]
+    yield "credentials", ", ".join(filter(None, given)) or "none"
 
 
 def _version(distribution: str) -> str:

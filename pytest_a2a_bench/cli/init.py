@@ -7,6 +7,7 @@ nothing is written then (``--offline`` writes without meeting it).
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shlex
 import subprocess
@@ -78,6 +79,9 @@ def run(namespace: Namespace) -> int:
             print(f"{'not met':<12}{one_line(of_command(namespace.options).words(str(error)), 1_000)}")
             print("nothing was written; a2a-bench doctor URL says more, --offline writes the files all the same")
             return 1
+        except KeyboardInterrupt:
+            print("\ninterrupted: nothing was written")
+            raise
         if silent:
             print(f"\n{silent}")
             print("nothing was written: a gate would judge tasks that need no call; --offline writes it all the same")
@@ -213,6 +217,12 @@ def _try(namespace: Namespace, wish: _starter.Wish, url: str) -> Sequence[TrialR
     judged = _output("pytest_a2a_bench.cli", "check", url, *(f"--set={one}" for one in given))
     for line in [line for line in judged if line.startswith("A2A ")] or judged[-1:] or ["no answer"]:
         print(f"{'protocol':<12}{line}", flush=True)
+    for number, line in enumerate(judged):
+        # Its lines are about one requirement each.
+        if line.startswith("known of "):
+            about = itertools.takewhile(lambda one: one.startswith("  "), judged[number + 1 :])
+            requirements = ", ".join(one.partition(":")[0].strip() for one in about)
+            print(f"{'':<12}{line.partition(' (')[0]}: {requirements}", flush=True)
     print(f"{'':<12}more: a2a-bench check {wish.endpoint}", flush=True)
     if not isinstance(wish, _starter.TasksWish):
         return ()
@@ -259,7 +269,7 @@ def _advice(wish: _starter.TasksWish, turn: float | None) -> Iterator[str]:
 def _next_steps(directory: Path, ci: str, wish: _starter.Wish) -> Iterator[str]:
     at = f"cd {directory} && " if os.fspath(directory) != "." else ""
     yield "next:"
-    yield f"  {at}./{_starter.GATE:<24} the gate: exit code 0 where the agent is good enough"
+    yield f"  {at}./{_starter.GATE}   the gate: exit code 0 where the agent is good enough"
     if isinstance(wish, _starter.TasksWish):
         yield "  a2a-bench show --results a2a-results   why tasks were missed; a2a-bench show TASK, one conversation"
         yield f"  a2a-bench gate a2a-results --write-baseline {_starter.BASELINE}   from then on it may not get worse"

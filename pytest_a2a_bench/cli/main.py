@@ -10,7 +10,7 @@ import re
 import sys
 import traceback
 from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn, Protocol, TextIO, cast
@@ -98,7 +98,8 @@ def _run(argv: Sequence[str]) -> int:
         return USAGE_ERROR
     try:
         # Some options print and leave.
-        namespace = parser.parse_args(argv)
+        namespace, rest = parser.parse_known_args(argv)
+        parser.take(namespace, rest)
         return int(namespace.run(namespace))
     except A2ABenchError as error:
         from pytest_a2a_bench.config.load import of_command  # imports every setting
@@ -160,6 +161,17 @@ class OneLineParser(ArgumentParser):
 
     options: tuple[str, ...] = ()
     command = ""
+    operands: Action | None = None
+    """The operands of which that command takes any number."""
+
+    def take(self, namespace: Namespace, rest: Sequence[str]) -> None:
+        """Add operands that stand after an option to those before it: argparse takes only the first ones."""
+        if not rest:
+            return
+        if self.operands is None or any(word.startswith("-") for word in rest):
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        read = cast("Callable[[str], object]", self.operands.type or str)
+        getattr(namespace, self.operands.dest).extend(map(read, rest))
 
     def error(self, message: str) -> NoReturn:
         """Print the message and leave with exit code 2."""
@@ -204,6 +216,7 @@ def make_parser(chosen: str | None = None) -> OneLineParser:
             subparser.usage = " ".join(["%(prog)s [OPTION ...]", *map(_operand, operands)])
             # What a command does not know is reported by this parser.
             parser.command = f" {name}"
+            parser.operands = next((action for action in operands if action.nargs in ("*", "+")), None)
             parser.options = tuple(option for action in subparser._actions for option in action.option_strings)
             subparser.set_defaults(run=command.run, options=parser.options)
     return parser

@@ -134,7 +134,7 @@ async def assess(wanted: Wanted) -> Outcome:
         parties = (wanted.assessor, *wanted.agents)
         # Before anything is started: an address at which nothing answers is reported at once.
         there = [party for party in parties if not party.words and not party.is_controller]
-        await _all([_await_answer(party.role, party.url, wanted.start_seconds or 0.0) for party in there])
+        await _all([_await_answer(party.title, party.url, wanted.start_seconds or 0.0) for party in there])
         # All at once: each may import for seconds.
         assessor, *urls = await _all([stack.enter_async_context(_running(party, wanted)) for party in parties])
         agents = {party.role: url for party, url in zip(wanted.agents, urls, strict=True)}
@@ -177,17 +177,17 @@ async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 async def _running(party: Party, wanted: Wanted) -> AsyncIterator[str]:
     """Have a party run as long as the context lasts; give its URL."""
     if party.is_controller:
-        wanted.say(f"{party.role}: resetting the agent of the controller {redact_url(party.url)}")
+        wanted.say(f"{party.title}: resetting the agent of the controller {redact_url(party.url)}")
         yield await reset_agent(party.url, wanted.controller_token, wanted.start_seconds or START_SECONDS)
     elif not party.words:
         yield party.url
     else:
         url = party.url or f"http://{HOST}:{free_port()}"
         port = urllib.parse.urlsplit(url).port or (443 if url.startswith("https:") else 80)
-        _check_free(party.role, port)
+        _check_free(party.title, port)
         process = Process(Command(party.words, _environment(), echo=wanted.echo), port, url)
         try:
-            await _await_start(party.role, process, url, wanted.start_seconds or START_SECONDS)
+            await _await_start(party.title, process, url, wanted.start_seconds or START_SECONDS)
             yield url
         finally:
             await process.stop()

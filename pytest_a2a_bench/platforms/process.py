@@ -275,6 +275,11 @@ class Party(BaseModel):
     builtin: str = ""
     is_controller: bool = False
 
+    @property
+    def title(self) -> str:
+        """Its role in messages: only AgentBeats calls an assessor green."""
+        return "the assessor" if self.role == ASSESSOR else self.role
+
     @classmethod
     def read(cls, role: str, text: str, option: str) -> Party:
         """Read ``builtin:NAME``, ``controller:URL``, a URL, or a command line.

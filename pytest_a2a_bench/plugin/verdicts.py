@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,11 +165,19 @@ def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
     return judgement
 
 
+_PACKAGE = Path(__file__).parents[1]
+
+
 def _warn(item: pytest.Item, text: str) -> bool:
     """Warn, and return whether it stays a warning: ``-W error`` makes it a failure (which is not an error)."""
     try:
         # -W error makes an exception of it.
-        item.warn(ConformanceWarning(text))
+        if item.path.is_relative_to(_PACKAGE):
+            # pytest shows the line of a warning, which would be one of ours.
+            path = item.nodeid.partition("::")[0]
+            warnings.warn_explicit(ConformanceWarning(text), None, filename=path, lineno=1)
+        else:
+            item.warn(ConformanceWarning(text))
     except ConformanceWarning:
         return False
     return True

@@ -31,7 +31,9 @@ def test_adk_loads_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(os, "environ", dict(os.environ))  # ADK puts an agent's .env there, for good
     given = ("--model", "gemini-2.5-flash", "--wait", "7", "--crm-data", "it's here")
     assert main(["adk", "new", str(folder), *given]) == 0
-    assert f"adk run {folder / 'tau2_evaluator'}" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"adk run {folder / 'tau2_evaluator'}" in printed
+    assert "its model is gemini-2.5-flash (A2A_ADK_MODEL); GOOGLE_API_KEY belongs into its .env" in printed
     from google.adk.cli.utils.agent_loader import AgentLoader
 
     loader = AgentLoader(str(folder))
@@ -66,13 +68,13 @@ def test_nothing_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[s
     [
         (
             ("new", "{}/x", "--timeout", "soon", "--tag-trials", "perhaps"),
-            "A2A_ADK_TIMEOUT is 'soon'; Input should be a valid number",
+            "--timeout is 'soon'; Input should be a valid number",
         ),
         (("new", "{}/x", "--credentials", "sk-live-123"), "expected NAME@ORIGIN"),
-        (("new", "{}/x", "--model", "none"), "A2A_ADK_MODEL is 'none'; expected a model"),
-        (("new", "{}/x", "--allow-cidr", "10.0.0.0/99"), "A2A_ADK_ALLOW_CIDR"),
+        (("new", "{}/x", "--model", "none"), "--model is 'none'; expected a model"),
+        (("new", "{}/x", "--allow-cidr", "10.0.0.0/99"), "--allow-cidr"),
         (("new", "/proc/nowhere"), "cannot be written"),
-        (("serve", "--model", "none"), "A2A_ADK_MODEL is 'none'; expected a model"),
+        (("serve", "--model", "none"), "--model is 'none'; expected a model"),
         (("serve", "--host", "0.0.0.0"), "give tokens with --auth-file"),
         (("serve", "--port", "-1", "--card-url", "x"), "--port is -1"),
         (("serve", "--model", "openai/x", "--results", "/proc/nowhere"), "cannot be written"),

@@ -26,6 +26,7 @@ from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.server import ServerOptions
 from pytest_a2a_bench.assessor.store import Stores, open_stores
 from pytest_a2a_bench.assessor.terms import Terms
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
 
@@ -218,3 +219,8 @@ def test_no_webhook_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None
     asyncio.run(run())
     # Those of one task in their order.
     assert reached == ["/headers", "/body", "/good"] * 2
+
+
+def test_a_file_is_no_directory_of_results() -> None:
+    with pytest.raises(ConfigurationError, match="it is a file; name a directory"):
+        server._prepare(Terms(results=Path(__file__)))

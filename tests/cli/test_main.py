@@ -86,6 +86,28 @@ def test_trouble_is_one_line_and_exit_code_2(
     assert complaint in printed.err
 
 
+def test_doctor_without_an_agent_makes_up_no_address(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("A2A_ENDPOINT", raising=False)
+    assert main.main(["doctor"]) == 0
+    (proxy,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("proxy ")]
+    assert proxy.endswith(" for https:// addresses of other machines")
+
+
+def test_operands_may_stand_on_both_sides_of_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["assess", "--once", "builtin:oracle", "domain=mock", "--port", "0", "max_tasks=1"]
+    parser = main.make_parser("assess")
+    namespace, rest = parser.parse_known_args(words)
+    parser.take(namespace, rest)
+    assert namespace.request == ["domain=mock", "max_tasks=1"]
+    # Not where the command takes none, and no option among them.
+    for refused in (["doctor", "http://h", "--json", "x"], [*words, "--prt", "1"]):
+        with pytest.raises(SystemExit):
+            main.main(refused)
+        assert "unrecognized arguments: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

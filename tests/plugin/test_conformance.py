@@ -157,7 +157,11 @@ def test_a_should_warns_and_strict_makes_it_fail(bench: Bench) -> None:
         warnings_are_errors = bench(*run, "-Werror::pytest_a2a_bench.errors.ConformanceWarning")
     assert lax.ret == 0
     assert outcomes(lax)["warned"] == 1
-    lax.stdout.fnmatch_lines(["*ConformanceWarning: CARD-014 *", "A2A 1.0: conformant in its card alone: *"])
+    # Without a line of ours.
+    assert "test_conformance.py" not in lax.stdout.str()
+    lax.stdout.fnmatch_lines(
+        ["*a2a/card:1: ConformanceWarning: CARD-014 *", "A2A 1.0: conformant in its card alone: *"]
+    )
     for result in (strict, warnings_are_errors):
         assert result.ret == 1
         assert outcomes(result)["failed"] == 1
