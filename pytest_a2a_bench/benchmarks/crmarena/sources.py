@@ -56,10 +56,6 @@ class MiniSource:
         interactive = self.domain.endswith(INTERACTIVE)
         return tuple(dataclasses.replace(task, interactive=interactive) for task in read_tasks().tasks)
 
-    def task_ids(self) -> tuple[tuple[str, str], ...]:
-        """Return ids and categories."""
-        return tuple((task.task_id, task.category) for task in read_tasks().tasks)
-
     @property
     def provenance(self) -> Provenance:
         """The version of the data."""
@@ -106,10 +102,6 @@ class PublishedSource:
             if self._tasks is None:
                 self._tasks = read_task_table(*self._table("tasks"), interactive=self.domain.endswith(INTERACTIVE))
             return self._tasks
-
-    def task_ids(self) -> tuple[tuple[str, str], ...]:
-        """Return ids and categories."""
-        return tuple((task.task_id, task.category) for task in self.tasks())
 
     @functools.cached_property
     def schema(self) -> OrgSchema:
@@ -274,7 +266,7 @@ def task_ids(domain: str, settings: Settings) -> tuple[tuple[str, str], ...]:
 
     :raises ConfigurationError: as :func:`make_source`, and if a row is no task.
     """
-    return make_source(domain, settings).task_ids()
+    return tuple((task.task_id, task.category) for task in make_source(domain, settings).tasks())
 
 
 T = TypeVar("T")

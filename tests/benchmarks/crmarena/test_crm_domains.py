@@ -120,7 +120,7 @@ def test_an_unknown_task_is_named_with_some_that_there_are() -> None:
 def test_tasks_of_a_directory_are_played_and_named_in_the_results(directory: Path, agent: str, tmp_path: Path) -> None:
     chosen = settings(crm_data=str(directory), crm_scoring="fixed")
     source = domains.open_source("b2b", chosen)
-    keys = [TrialKey("crmarena", "b2b", task_id) for task_id, _ in source.task_ids()]
+    keys = [TrialKey("crmarena", "b2b", task.task_id) for task in source.tasks()]
 
     with start_builtin(agent, chosen) as started:
         results = run_against(started.url, chosen, keys, tmp_path / "results")
