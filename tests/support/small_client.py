@@ -86,6 +86,9 @@ FAULTS: list[tuple[str, str, str, str, str]] = [
     ("hook-duplicate", "JSONRPC", "1.0", "push", "PUSH-011"),
     ("hook-open", "JSONRPC", "0.3", "push", "V03-PUSH-003"),
     ("no-push-url", "HTTP+JSON", "1.0", "push", "PUSH-010"),
+    ("old-push-member", "JSONRPC", "1.0", "push", "PUSH-010"),
+    ("other-id", "JSONRPC", "1.0", "reconnect", "SEND-008"),
+    ("other-id", "JSONRPC", "0.3", "reconnect", "V03-SEND-005"),
     ("one-token", "JSONRPC", "1.0", "push", "CLIENT-009"),
     ("no-fallback", "JSONRPC", "1.0", "cards", "CLIENT-002"),
     ("no-card-again", "JSONRPC", "1.0", "cards", "CARD-013"),
@@ -239,6 +242,8 @@ class SmallClient:
         tenant = self.interface.get("tenant", "") if self.fault != "no-tenant" else ""
         if self.version == "0.3":
             params = to_v03_params(operation, params, self.binding)
+        if self.fault == "other-id" and operation == "SubscribeToTask":
+            params = {"taskId": params["id"]}
         if self.binding == "GRPC":
             return self._call_grpc(operation, params)
         if self.binding == "JSONRPC":
@@ -408,7 +413,9 @@ class SmallClient:
             token = TOKEN if self.fault == "one-token" else f"{TOKEN}-{uuid.uuid4()}"
             config: Json = {"id": "c", "url": "" if self.fault == "no-push-url" else self.hook, "token": token}
             # to_v03_params renames it for 0.3.
-            self.send(situation, taskPushNotificationConfig=config)
+            name = "pushNotificationConfig" if self.fault == "old-push-member" else "taskPushNotificationConfig"
+            more: Any = {name: config}
+            self.send(situation, **more)
 
     def _cards(self, situation: str) -> None:
         for name in ("reversed", "dead-interface", "card-change", "tenant", "extension", "unknown-fields", "plain"):

@@ -33,6 +33,8 @@ _FINISHED = "finished"
 WRITINGS = ("sse-comments", "sse-crlf", "sse-cr", "sse-multiline")
 """Situations that are ``stream`` in another writing."""
 _ASKS = {"input", "stream", "unknown-fields", *WRITINGS}
+OF_ONE_TASK = ("GetTask", "CancelTask", "SubscribeToTask")
+"""Operations whose parameter ``id`` names a task."""
 PUSH_MEMBERS = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
 """Where the configuration of a message has its webhook, in each version and binding."""
 
@@ -147,8 +149,18 @@ class Call:
     @property
     def spelled(self) -> Mapping[str, Any]:
         """The message that is sent, with the names that the client gave its members."""
-        inside = as_object(self.body.get("params")) or self.body or self.params
+        inside = self._given or self.params
         return as_object(inside.get("message") or inside.get("request"))
+
+    @property
+    def old_push(self) -> str:
+        """The member of 0.3 by which a message of 1.0 brings a push configuration; empty for none."""
+        configuration = as_object(self._given.get("configuration")) if self.version == "1.0" else {}
+        return next((name for name in PUSH_MEMBERS[1:] if configuration.get(name)), "")
+
+    @property
+    def _given(self) -> Mapping[str, Any]:
+        return as_object(self.body.get("params")) or self.body
 
     @property
     def read(self) -> InMessage:
@@ -169,6 +181,8 @@ class Call:
     def task_id(self) -> str:
         """The task that is named by an operation other than sending."""
         params = self.params
+        if self.binding == "JSONRPC" and self.operation in OF_ONE_TASK:
+            return str(params.get("id") or "")
         name = str(params.get("id") or params.get("name") or "")
         return (task_id_in(params) or name).removeprefix("tasks/").partition("/")[0]
 
@@ -275,6 +289,8 @@ class Agent:
         """Return the task that a call names."""
         call.task = self._tasks.get(id)
         if call.task is None:
+            # Which task is meant may be in another member.
+            call.task = self._tasks.get(task_id_in(call.params) or "")
             raise Refusal(Answer(error="TaskNotFoundError", message=f"there is no task {id!r}"))
         call.situation, call.known = call.task.situation, True
         return call.task

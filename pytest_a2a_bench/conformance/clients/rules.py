@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.checks.data_model import CONTENTS, OLD_PROTO_RULES, RULES
-from pytest_a2a_bench.conformance.clients.agent import EXTENSION, PUSH_MEMBERS, TENANT, WRITINGS, Call
+from pytest_a2a_bench.conformance.clients.agent import EXTENSION, OF_ONE_TASK, PUSH_MEMBERS, TENANT, WRITINGS, Call
 from pytest_a2a_bench.conformance.clients.serving import CARD_PATH, CardRequest, Seen
 from pytest_a2a_bench.conformance.finding import BINDINGS, CARD, VERSIONS, CheckResult, Finding, Requirement, outcome_of
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, SENDING
@@ -246,6 +246,8 @@ def _contents(call: Call) -> str:
 def _known_task(call: Call) -> str | None:
     named = call.read.task_id if call.operation in SENDING else call.task_id
     is_lost = call.outcome == "TaskNotFoundError"
+    if call.binding == "JSONRPC" and call.operation in OF_ONE_TASK and not call.params.get("id"):
+        return f"calls {call.operation} without the id of a task; its parameters are {sorted(call.params)}"
     return _unless(not is_lost, f"names a task that the agent does not know: {named!r}") if named else None
 
 
@@ -313,7 +315,7 @@ def _begun(seen: Seen, *situations: str, streaming: bool) -> list[Call]:
 
 def _polling(seen: Seen) -> Iterator[Note]:
     for call in _begun(seen, "slow", "push", "reconnect", streaming=False):
-        if call.task is None or call.waits or call.task.configs or "card-change" in call.options:
+        if call.task is None or call.waits or call.task.configs or call.old_push or "card-change" in call.options:
             continue
         if not _later(seen, call):
             yield Note(call, "takes a task that still works for the answer, and never asks about it")
@@ -515,6 +517,8 @@ def _config(call: Call) -> Mapping[str, Any] | None:
 
 
 def _push_url(call: Call) -> str | None:
+    if call.old_push:
+        return f"sends a push configuration as {call.old_push}, which 1.0 does not have"
     config = _config(call)
     return None if config is None else _unless(config.get("url"), "sends a push configuration without a url")
 
