@@ -538,7 +538,11 @@ CONSEQUENCES: dict[str, Any] = {
     ),
     "a status of no state": (
         ("DM-007", "state of a status is missing"),
-        [("SEND-002", "the task is returned in state ''"), ("SEND-005", "the task has not ended after 15 s")],
+        [
+            ("SEND-002", "the task is returned in state ''"),
+            ("SEND-005", "the task has not ended after 15 s"),
+            ("CAN-001", "CancelTask returned state none, and the task was never cancelled"),
+        ],
         [("SEND-002", "the task is returned in state 'working'")],
     ),
     "times of another zone": (
