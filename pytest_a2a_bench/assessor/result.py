@@ -74,7 +74,8 @@ def _trial_lines(found: Concluded) -> Iterator[str]:
     rate = 100 * passed / len(results)
     interval = wilson(passed, len(results))
     yield f"{found.plan.request.domain}: {passed} of {count(len(results), 'trial')} passed ({rate:.1f} %)"
-    if silent := silence(results):
+    silent = silence(results)
+    if silent:
         yield silent
         if results[0].dialect not in ("auto", None):
             yield f"its tools were described in the dialect {results[0].dialect!r}; config's member 'dialect' chooses"
@@ -86,7 +87,7 @@ def _trial_lines(found: Concluded) -> Iterator[str]:
     failures = _failures(results)
     if failures:
         yield "how the others ended: " + ", ".join(f"{n}x {reason}" for reason, n in failures.items())
-    yield from provenance_lines(results)
+    yield from (line for line in provenance_lines(results) if line != silent)
     yield f"agent: {one_line(found.agent, 200)}; {found.interface}; {found.seconds:.1f} s"
 
 

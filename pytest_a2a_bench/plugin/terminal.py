@@ -292,7 +292,7 @@ class Reporting:
             say(terminalreporter, f"a2a: {text}")
         if exitstatus == pytest.ExitCode.INTERRUPTED and self.total > len(self.reported):
             where = "" if self.reported else f" (results: {shown_path(str(self.run.plan.results), self.config)})"
-            ended = f"{len(self.reported)} of {count(self.total, 'trial')} ended{where}"
+            ended = f"{len(self.reported) + len(self._unreported())} of {count(self.total, 'trial')} ended{where}"
             say(terminalreporter, f"a2a: {ended}; to go on, run the same command with --a2a-resume")
         # Another plugin skipped the items before their trials: pytest reports success.
         elif not self.reported and self.run.collected.used and self.total and exitstatus == pytest.ExitCode.OK:
@@ -350,13 +350,14 @@ class Reporting:
         if missed > _MANY and not (asked.min_pass or asked.min_pass_k or self.run.services.baseline is not None):
             yield f"each of {missed} trials failed by itself; --a2a-min-pass 0 only counts them"
 
+    def _unreported(self) -> Sequence[TrialResult]:
+        """Return the trials of this run that have ended and whose items had not come when the run did."""
+        return reported.unreported(self.run.plan.results, self.run.plan.run_id, self.reported, since=self.began_wall)
+
     def _notes(self, results: Sequence[TrialResult], lost: Mapping[str | None, int]) -> Iterator[str]:
         yield from summary.provenance_lines(results)
         yield from reported.lost_lines(self.run.plan.results, lost)
-        unreported = reported.unreported(
-            self.run.plan.results, self.run.plan.run_id, self.reported, since=self.began_wall
-        )
-        if unreported:
+        if unreported := self._unreported():
             names = sorted(registry.shown_name(str(r.key)) for r in unreported)
             yield f"finished, but not reported by an item: {listed(names, 20)}"
         if self.run.collected.left_out and self.config.pluginmanager.hasplugin(

@@ -312,9 +312,12 @@ class Session:
     @property
     def left(self) -> str:
         """What may still be on the agent after :meth:`close`; empty for nothing that is known of."""
-        count = len(self.unanswered)
+        number = len(self.unanswered)
         # Said, not hidden: on a paid agent a task that still runs costs money.
-        return f"{count} messages to {self.target} were never answered; tasks of theirs may still run" if count else ""
+        asked = "1 message" if number == 1 else f"{number} messages"
+        return (
+            f"not answered when this ended: {asked} to {self.target}; tasks of theirs may still run" if number else ""
+        )
 
     async def _quietly(self, operation: str, params: dict[str, Any]) -> WireReply | None:
         with contextlib.suppress(SkipCheck, NoAnswer):
