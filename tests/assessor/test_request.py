@@ -23,7 +23,7 @@ from pytest_a2a_bench.assessor.result import whole_numbers
 from pytest_a2a_bench.assessor.terms import Terms, _settings, known_domains, plan
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.model import Part
+from pytest_a2a_bench.model import Part, Turn
 
 DOMAINS: dict[str, Evaluation] = {
     "airline": "tau2",
@@ -427,10 +427,8 @@ def test_events_of_a_stream_have_whole_numbers(url: str, oracle_url: str) -> Non
 
 def test_the_summary_names_an_agent_that_calls_no_tool_once_and_how_tools_were_described() -> None:
     keys = [f"tau2/mock/task_{number}#0" for number in range(3)]
-    results = tuple(
-        made_trial(key, success=False, dialect="agentbeats", provenance={"dialect_option": "agentbeats"})
-        for key in keys
-    )
+    said: dict[str, Any] = {"transcript": (Turn("agent", "hello"),), "turn_latencies": (0.1,), "dialect": "agentbeats"}
+    results = tuple(made_trial(key, success=False, **said, provenance={"dialect_option": "agentbeats"}) for key in keys)
     found = SimpleNamespace(
         results=results,
         plan=SimpleNamespace(request=SimpleNamespace(domain="mock")),
