@@ -250,7 +250,7 @@ def _read(path: str, rules: Mapping[str, Any]) -> tuple[Subject, str]:
     try:
         document = read_card_file(path)
     except ProtocolError as error:
-        http = CardHttp(path, 200, problem=f"the card is not JSON: {error}")
+        http = CardHttp(path, 200, problem=str(error))
         return Subject(path, None, tuple(check_card(None, http=http, version=rules["version"])), verified), ""
     findings = check_card(document.raw, duplicates=document.duplicates, **rules)
     return Subject(path, document.raw, tuple(findings), verified), document.text

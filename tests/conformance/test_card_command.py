@@ -121,6 +121,18 @@ def test_an_invalid_card_is_a_finding(text: str, found: str, write: Any, capsys:
     assert found in printed
 
 
+@pytest.mark.parametrize(
+    ("text", "found"), [("", "it is empty"), ("<html>Welcome</html>", "it begins with '<html>Welcome</html>'")]
+)
+def test_a_file_that_is_no_card_is_named_by_its_beginning(
+    text: str, found: str, write: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["check", "--card", write(text)]) == 1
+    printed = capsys.readouterr().out
+    assert found in printed
+    assert "fix: write the card's JSON object into the file" in printed
+
+
 def test_duplicates_in_a_file_are_reported(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     text = json.dumps(minimal_1_0()).replace('{"name"', '{"name": "x", "name"', 1)
     assert main.main(["check", "--card", write(text), "--strict"]) == 1

@@ -264,9 +264,14 @@ def read_card_file(path: str) -> Document:
     """Read a card from a file; ``-`` is standard input.
 
     :raises ConfigurationError: if it cannot be read.
-    :raises ProtocolError: if it is not JSON.
+    :raises ProtocolError: if it is not JSON; the message says how the file begins.
     """
-    return read_document(_read_file(path, "agent card"))
+    body = _read_file(path, "agent card")
+    try:
+        return read_document(body)
+    except ProtocolError as error:
+        begins = f"it begins with {excerpt(body, 80)}" if body.strip() else "it is empty"
+        raise ProtocolError(f"the card is not JSON ({error}); {begins}") from error
 
 
 def load_jwks(source: str, *, timeout: float = 10.0, network: Network = USUAL) -> Mapping[str, Any]:

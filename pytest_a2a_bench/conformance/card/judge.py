@@ -54,6 +54,8 @@ def check_served(http: CardHttp, version: str, ledger: Ledger) -> None:
         rule, fix = "place", "serve the card at /.well-known/agent-card.json"
         if http.status == 200:
             rule, fix = "content", "answer with the card's JSON object"
+            if http.exchange is None:  # A file answers nobody.
+                fix = "write the card's JSON object into the file"
         ledger.add(rule, (), http.problem, fix=fix, exchanges=evidence)
         return
     kind = http.headers.get("content-type", "").partition(";")[0].strip().lower()
