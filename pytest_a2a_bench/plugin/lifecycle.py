@@ -220,7 +220,11 @@ def adopt_item(item: pytest.Item) -> None:
         items.adopt(item, parameters[items.KEY_FIXTURE])
     if item.config.getoption("keyword"):
         nodes, marks = item.listchain(), item.iter_markers()
-        run.collected.names.update((n.name for n in nodes), (m.name for m in marks), item.listextrakeywords())
+        names = {*(n.name for n in nodes), *(m.name for m in marks), *item.listextrakeywords()}
+        run.collected.names |= names
+        if TRIAL in item.stash:
+            domain = item.stash[TRIAL].task.domain
+            run.collected.shared[domain] = run.collected.shared.get(domain, names) & names
 
 
 def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: pytest.TestReport) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,7 +25,7 @@ from pytest_a2a_bench.plugin.shim import (
     judge_protocol,
     would_select,
 )
-from pytest_a2a_bench.plugin.state import BenchRun, Selection
+from pytest_a2a_bench.plugin.state import TRIAL, BenchRun, Selection
 from pytest_a2a_bench.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -144,6 +144,24 @@ def note_unknown_words(config: pytest.Config, run: BenchRun) -> None:
     for word in words_of(config, "markexpr"):
         if word not in markers and (near := did_you_mean(word, markers)):
             run.collected.notes.append(f"-m: there is no marker {word!r}{near}")
+
+
+def lost_domains(config: pytest.Config, run: BenchRun, items: Sequence[pytest.Item]) -> Iterator[str]:
+    """Yield a line for each domain that a ``not`` of ``-k`` leaves no trial of, as the name of a split does that all
+    its tasks are in.
+
+    :param items: those that are selected.
+    """
+    expression = config.getoption("keyword") or ""
+    kept = {item.stash[TRIAL].task.domain for item in items if TRIAL in item.stash}
+    for word in dict.fromkeys(re.findall(r"\bnot\s+([^\s()]+)", expression)):
+        for domain, names in run.collected.shared.items():
+            others = {name for name in names if word.lower() not in name.lower()}
+            # A split alone is looked at: who writes "not telecom" means it. And without that name the trials are
+            # chosen: a domain that another word leaves out is meant to be.
+            by_split = any(name.startswith("split_") for name in names - others)
+            if domain not in kept and by_split and would_select(expression, "", others, {}):
+                yield f"a2a: -k: 'not {word}' leaves out every trial of {domain}: all of them are in that split"
 
 
 def words_of(config: pytest.Config, *options: str) -> list[str]:

@@ -201,6 +201,7 @@ class Collected:
     :param test_problems: problems of single tests by node id; reported only if an item of the test is selected.
     :param notes: remarks about the selection for the user.
     :param names: the names that ``-k`` looks at, of all collected items; gathered only where it is given.
+    :param shared: those of the names that all trials of a domain have, by domain; gathered only where ``-k`` is given.
     :param left_out: how many built-in items gave way to the user's own tests of the same trials.
     :param exchanges: how many exchanges workers compared with and without a gateway.
     :param used: whether an item uses the endpoint.
@@ -212,6 +213,7 @@ class Collected:
     test_problems: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    shared: dict[str, set[str]] = field(default_factory=dict)
     left_out: int = 0
     exchanges: int = 0
     used: bool = False

@@ -140,7 +140,7 @@ def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> lis
         lines += outlook_lines(run, [item.stash[TRIAL].key for item in items if TRIAL in item.stash])
     if not trials:
         lines += [f"a2a: {note}" for note in run.collected.notes]
-    return lines
+    return [*lines, *selection.lost_domains(config, run, items)]
 
 
 def left_out_line(run: BenchRun) -> str:

@@ -127,6 +127,17 @@ def test_an_editor_runs_a_built_in_item_by_its_file(bench: Bench, pytester: pyte
     assert named.outlines[2].startswith("1 test collected")
 
 
+def test_a_domain_that_the_name_of_a_split_leaves_out_is_named(bench: Bench) -> None:
+    """All tasks of mock are in its split base."""
+    note = "a2a: -k: 'not split_base' leaves out every trial of mock: all of them are in that split"
+    chosen = ("--co", "--a2a-suite", "airline,mock")
+    result = bench(*chosen, "-k", "not split_base or airline")
+    assert note in result.outlines
+    assert any("split_base" in line and "airline" in line for line in bench(*chosen, "-k", "not split_base").outlines)
+    for expression in ("airline and not split_base", "not mock", "airline"):
+        assert note not in bench(*chosen, "-k", expression).outlines
+
+
 def test_a_word_that_no_test_has_names_the_near_one(suite: Bench) -> None:
     result = suite("-k", "frnot and not gone")
     assert result.ret == 5
