@@ -73,7 +73,7 @@ def _catalogue(version: str) -> tuple[Requirement, ...]:
 
 @cache
 def load_gateway_requirements() -> tuple[Requirement, ...]:
-    """Return what a gateway before an agent has to do; it is the same for each version of the protocol."""
+    """Return the requirements of a gateway before an agent; they are the same for each version of the protocol."""
     return _read("gateway.jsonl", "1.0")
 
 
@@ -151,7 +151,7 @@ def function(name: str) -> CheckFunction:
 
 
 def added_of(requirement: Requirement) -> Added | None:
-    """Return what was added for a requirement, where it is none of a catalogue."""
+    """Return the check that was added for a requirement that is in no catalogue."""
     return ADDED.get((requirement.id, requirement.version))
 
 

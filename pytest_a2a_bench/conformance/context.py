@@ -1,6 +1,6 @@
 """The vocabulary of checks: asking an agent, skipping what does not apply, and judging answers.
 
-A check is a coroutine that asks through a :class:`Context` and records what is wrong::
+A check is a coroutine that sends requests through a :class:`Context` and records findings::
 
     async def unknown_task(ctx: Context) -> None:
         reply = await ctx.send(task_id=ctx.unknown_id())
@@ -43,7 +43,7 @@ _LINGER_SECONDS = 3.0
 
 @dataclass(slots=True)
 class Context:
-    """What a check works with: one requirement, one interface, and what has been found so far.
+    """The context of a check: one requirement, one interface, and the findings so far.
 
     :param requirement: the one that is being checked.
     :param variant: where the rule is tried; without members for the representative that the check is written for.
@@ -91,7 +91,7 @@ class Context:
         return [c for c in others if c is not None]
 
     def plain(self) -> Context:
-        """Return the same check without its variant: to prepare what is judged in one."""
+        """Return the same check without its variant: for preparations."""
         return replace(self, variant=REPRESENTATIVE)
 
     # -- asking --
@@ -115,14 +115,14 @@ class Context:
         auth: bool | AuthParts = True,
         spell: bool = True,
     ) -> WireReply:
-        """Ask the agent; never raises for what it answers.
+        """Send a request to the agent; its answer never raises.
 
         :param params: in the form of 1.0; spelled as 0.3 on an interface of 0.3 unless ``spell`` is False.
         :param version_header: by default the interface's version (nothing for 0.3); None leaves it out.
-        :param body: sent instead of what would be sent.
-        :param stream: by default what the operation is.
+        :param body: replaces the body.
+        :param stream: by default whether the operation streams.
         :param until: stops reading a stream after the first event for which it is true.
-        :param auth: False to send no credentials; or what to send in place of the user's.
+        :param auth: False to send no credentials; or other credentials than the user's.
         :param path: HTTP bindings: asks this path below the interface's URL with ``http_method``.
         :raises SkipCheck: if the binding has no form for the request.
         """
@@ -164,7 +164,7 @@ class Context:
         return None if given is None else str(given)
 
     def message(self, text: str | None = None, **fields: Any) -> dict[str, Any]:
-        """Return a user message in the form of 1.0; ``fields`` are added, or replace what is there."""
+        """Return a user message in the form of 1.0; ``fields`` are added, or replace members."""
         text = text if text is not None else self.target.scenarios.get("task")
         return {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": text}], **fields}
 
@@ -392,7 +392,7 @@ class Context:
         Ends the check where the agent wants credentials that this interface does not get.
 
         :param names: names of the specification's table, such as ``TaskNotFoundError``.
-        :param what: what was asked, to begin the finding with.
+        :param what: the request, at the beginning of the finding.
         :param old_names: errors that are tolerated with a warning.
         """
         self.skip_if_refused(reply)
@@ -429,12 +429,12 @@ class Context:
 
 
 def without_result(reply: WireReply) -> str:
-    """Describe what is wrong with an answer that was to be a result, before what came."""
+    """Describe the problem of an answer that should be a result, followed by the answer."""
     return reply.describe() if reply.is_null or reply.problem else f"no result: {reply.describe()}"
 
 
 def instead(reply: WireReply) -> str:
-    """Describe what is wrong with an answer that was to be another error, before what came."""
+    """Describe the problem of an answer that should be another error, followed by the answer."""
     if reply.problem or reply.is_null:
         return reply.describe()
     return f"it was accepted: {reply.describe()}" if reply.error is None else f"not the error: {reply.describe()}"

@@ -83,7 +83,7 @@ async def run_checks(
     :param select: which of the planned checks to run.
     :param concurrency: how many run at once.
     :param planned: runs these instead of all that the card gives.
-    :param left: gets what may still be on the agent when this has ended.
+    :param left: gets objects that may still be on the agent at the end.
     :param elsewhere: names of checks that another process makes for the same report.
     :param patience: asked at the end how many seconds there are for clearing away.
     """
@@ -146,7 +146,7 @@ async def run_checks(
 async def _repeat(
     late: Sequence[CheckResult], unmade: Sequence[CheckResult], sessions: Mapping[tuple[str, str], Session]
 ) -> AsyncGenerator[CheckResult, None]:
-    """Make checks that failed on time again, one after the other, and yield what they come to.
+    """Repeat checks that failed on time, one after the other, and yield their results.
 
     :param unmade: those that were not made as the agent had stopped working: where it had only been slow, they are.
     """
@@ -179,7 +179,7 @@ def planned_for(targets: Sequence[Target]) -> list[Planned]:
 
 
 def is_rough(planned: Planned) -> bool:
-    """Return whether a check sends what is malformed: that may break an agent, so all others come first."""
+    """Return whether a check sends malformed requests: they may break an agent, so all others come first."""
     added = added_of(planned.requirement)
     return planned.requirement.group in _ROUGH or (added is not None and added.is_rough)
 
@@ -278,7 +278,7 @@ def _suspicious(ctx: Context) -> list[Session]:
 
 
 def limit_of(requirement: Requirement, timeout: float = 0.0) -> float:
-    """Return how many seconds a check may take; what it waits of its own accord is not the agent's."""
+    """Return how many seconds a check may take; its own waits do not count against the agent."""
     added = added_of(requirement)
     return max(CHECK_SECONDS, 4 * timeout) + (added.seconds if added is not None else 0.0)
 
@@ -320,7 +320,7 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
 
 
 async def _widen(ctx: Context) -> None:
-    """Run the check in each variant that the card allows, and what else the catalogue names to stress it."""
+    """Run the check in each variant that the card allows, and the catalogue's further ``stress`` check."""
     capabilities = frozenset(name for name in CAPABILITIES.values() if ctx.target.declares(name))
     declared = Declared(capabilities, frozenset(key for key in SCENARIOS if ctx.has_prompt(key)), ctx.version)
     # The representative was judged: a variant that cannot be brought about takes nothing away from that.
@@ -355,7 +355,7 @@ async def _try(ctx: Context, variant: Variant) -> None:
 
 
 class Judge:
-    """Runs checks on the shared loop. After :meth:`close` its ``left`` says what may still be on the agent.
+    """Runs checks on the shared loop. After :meth:`close`, ``left`` has the objects that may still be on the agent.
 
     :param targets: the agent's interfaces.
     :param concurrency: how many checks run at once.
@@ -414,12 +414,12 @@ class Judge:
         return future.result()
 
     def stop(self) -> None:
-        """Stop what still runs, and let :meth:`close` be over within about a second; safe to call from any thread."""
+        """Stop running checks, and let :meth:`close` be over within about a second; safe to call from any thread."""
         self._is_hurried = True
         self._cancel()
 
     def close(self) -> None:
-        """Stop what still runs, and wait until what was made on the agent is cleared away."""
+        """Stop running checks, and wait until the objects made on the agent are removed."""
         self._cancel()
         seconds = self._patience() + (_CLOSING_HURRIED if self._is_hurried else _CLOSING_SECONDS)
         until = time.monotonic() + seconds
@@ -476,7 +476,7 @@ class Judge:
             over.set()
 
     async def _conclude(self, foldable: list[CheckResult], gateway: list[Planned], names: Container[str]) -> None:
-        """Compare the gateway with the agent, and give out what has waited for the other results."""
+        """Compare the gateway with the agent, and release the results that have waited for it."""
         if self._attribute is not None:
             foldable = await self._attribute(foldable, gateway)
         if self._fold is not None:
@@ -552,7 +552,7 @@ _OWN = Requirement("OWN-001", "own", "", "MUST", "a test of your own")
 
 
 class RawWire:
-    """Every interface of one agent; what is made through it is cleared away by :meth:`close`."""
+    """Every interface of one agent; tasks and configurations made through it are removed by :meth:`close`."""
 
     def __init__(self, targets: Iterable[Target]) -> None:
         self._sessions: dict[tuple[str, str], Session] = {}
@@ -573,7 +573,7 @@ class RawWire:
         version: str | None = None,
         **options: Any,
     ) -> WireReply:
-        """Send one request and return the raw answer; never raises for what the agent does.
+        """Send one request and return the raw answer; the agent's answer never raises.
 
         :param operation: an operation's 1.0 name, such as ``SendMessage``.
         :param params: in the form of 1.0.
@@ -592,7 +592,7 @@ class RawWire:
         return loop.run(context.call("SendMessage", context.send_params(text), **options))
 
     def close(self) -> None:
-        """Cancel and delete what was made, and close the connections."""
+        """Cancel and delete the objects made on the agent, and close the connections."""
         for session in self._sessions.values():
             # One after the other: the shared loop serves them, and the sessions of one agent clear up the same tasks.
             loop.run(session.close())

@@ -1,4 +1,4 @@
-"""What a check has to say: findings, the wire exchanges behind them, and the outcome of one requirement (pure)."""
+"""The results of checks: findings, the wire exchanges behind them, and the outcome of one requirement (pure)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ TRANSPORTS: Mapping[str, str] = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest", "GRP
 BINDINGS = tuple(TRANSPORTS)
 BINDING_OF: Mapping[str, str] = {transport: binding for binding, transport in TRANSPORTS.items()}
 AS_VALID = "a result, as the request is valid"
-"""What was expected in place of an internal error that a check met on its way."""
+"""The expectation in a finding about an internal error that a check met on its way."""
 VERSIONS = ("1.0", "0.3")
 CARD = "card"
-"""The binding of what is judged of the card."""
+"""The binding of requirements of the card."""
 ACTS = "acts"
 """The group of checks that come from ACTS files: other people's, about the same protocol."""
 GATEWAY = "gateway"
@@ -34,12 +34,12 @@ OWN = "wrong without the gateway, too: the agent's own"
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and what came back, as it was on the wire; bounded, and redacted before it is shown.
+    """One request and its response, as on the wire; bounded, and redacted before it is shown.
 
     :param request: the body as text; for gRPC its JSON form.
     :param status: HTTP status or gRPC status code number; None where no answer came.
     :param events: data of the events of a stream, in order, as text.
-    :param problem: what went wrong below HTTP (connection reset, timeout ...), else empty.
+    :param problem: an error below HTTP (connection reset, timeout ...), else empty.
     """
 
     binding: str
@@ -61,11 +61,11 @@ class Finding:
     """One thing that is wrong, or worth knowing.
 
     :param rule: a requirement's id (``SEND-003``) or a card rule's.
-    :param pointer: JSON pointer (RFC 6901) into what was judged: the card, or the response.
-    :param found: what was found, in words with the offending value.
-    :param expected: what the specification wants.
+    :param pointer: JSON pointer (RFC 6901) into the judged document: the card, or the response.
+    :param found: the deviation, in words with the offending value.
+    :param expected: the specification's requirement.
     :param spec: version and section, such as ``1.0.1 §8.4.2``.
-    :param fix: what to change.
+    :param fix: the remedy.
     """
 
     rule: str
@@ -83,11 +83,11 @@ class Finding:
 
 
 class Vary(NamedTuple):
-    """What a check is tried with beside its representative; each axis has the check's own value as ``""``.
+    """The variants of a check beside its representative; each axis has the check's own value as ``""``.
 
     :param operations: asked in place of ``instead``.
     :param near: how unknown ids are like known ones.
-    :param always: which of them the profile ``standard`` tries, too: what finds most for the fewest messages.
+    :param always: which of them the profile ``standard`` tries, too: those that find most for the fewest messages.
     """
 
     states: tuple[str, ...] = ("",)
@@ -133,7 +133,7 @@ class Requirement:
         exchange is measured around the check, and it is repeated alone before it may fail.
     :param uncheckable: why no endpoint can show it.
     :param ask: the requests that its check sends.
-    :param expected: what a finding says was expected where its check says nothing else; empty for ``text``.
+    :param expected: the expectation in findings of checks that give none; empty for ``text``.
     :param rules: names by which the rules of a card know it in whatever version.
     :param explains: what follows where it is broken: a regular expression -> ids of requirements, whose findings on the
         same interface are consequences where each of them matches it.

@@ -82,7 +82,7 @@ _KINDS: Mapping[str, _Kind] = {
 
 
 def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
-    """Yield the kinds of cause that a finding shows, each with what it shares with others of the same cause."""
+    """Yield the kinds of cause that a finding shows, each with the mark that it shares with others of the cause."""
     rule, version, pointer = result.requirement.id, result.requirement.version, finding.pointer
     here = version, result.binding
     if result.binding == CARD:
@@ -134,7 +134,7 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
 
 
 def _ignored(result: CheckResult, finding: Finding) -> Iterator[str]:
-    """Yield what of a request had no effect on its answer."""
+    """Yield the members of a request that had no effect on its answer."""
     if _is_other_task(finding.exchanges[-1]):
         yield _IGNORABLE[-1]
     own = [e for e in finding.exchanges if e.binding == result.binding]
@@ -152,7 +152,7 @@ def _ignored(result: CheckResult, finding: Finding) -> Iterator[str]:
 
 
 def _keys(result: CheckResult) -> dict[str, Key]:
-    """Return what a result shares with others of the same cause, by the kind of cause."""
+    """Return the mark that a result shares with others of the same cause, by the kind of cause."""
     found = [dict(_shapes(result, finding)) for finding in weighty(result)]
     kinds = {kind for shapes in found for kind in shapes}
     # What the tests of others find neither hides nor worsens what ours do.
@@ -165,7 +165,7 @@ def _keys(result: CheckResult) -> dict[str, Key]:
 
 
 def _rank(result: CheckResult) -> tuple[Any, ...]:
-    """Order what can be a cause: by level and outcome, and what a check looks for before what it met on its way."""
+    """Order possible causes: by level and outcome, and a check's own subject before problems on its way."""
     is_met = all(f.expected == AS_VALID for f in weighty(result))
     return result.requirement.level != "MUST", FOUND.index(result.outcome), is_met
 
@@ -218,7 +218,7 @@ def fold(results: Iterable[CheckResult], stands_alone: Alone = lambda result: Fa
 
 
 def _fold_consequences(every: list[CheckResult], stands_alone: Alone) -> None:
-    """Fold what follows from another finding on the same interface, as the catalogue says."""
+    """Fold findings that follow from another one on the same interface, by the catalogue's ``explains``."""
     places = {result.name: number for number, result in enumerate(every)}
     for first, cause in enumerate(tuple(every)):
         entry = cause.requirement

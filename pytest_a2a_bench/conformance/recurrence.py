@@ -1,4 +1,4 @@
-"""What depends on time is judged twice: a check that fails on time is repeated later, with nothing else in flight.
+"""Repeat checks that depend on time: one that fails on time is judged again, with nothing else in flight.
 
 It fails only if it fails again; otherwise it is ``inconclusive``, with the evidence of both times. Two kinds depend on
 time: checks that are declared so (``timed`` in the catalogue), and what was judged by an answer that came too late.
@@ -14,7 +14,7 @@ from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, F
 from pytest_a2a_bench.conformance.wire.exchange import is_late
 
 TOO_LONG = "the check did not end within"
-"""Begins what is found of a check that took longer than it may."""
+"""The beginning of a finding about a check that took longer than it may."""
 SHOWN = 3
 """Exchanges of the second time that are kept as evidence."""
 
@@ -39,7 +39,7 @@ def wants_repeating(result: CheckResult) -> bool:
 
 
 def in_order(results: Iterable[CheckResult], is_rough: Callable[[CheckResult], bool]) -> list[CheckResult]:
-    """Return results in the order in which they are repeated: those that say most about the others first.
+    """Return results in the order of repetition: those that explain most of the others first.
 
     :param is_rough: returns which send malformed requests: it may break the agent, so that these come last again.
     """

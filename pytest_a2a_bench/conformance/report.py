@@ -54,7 +54,7 @@ class CheckRow:
 
     :param binding: the binding that it was checked on; ``card`` for the card.
     :param spec: version and section of the specification.
-    :param requirement: what it demands.
+    :param requirement: its text.
     :param cause: the check that explains this one, such as ``1.0/CARD-007[GRPC]``; empty where it stands for itself.
     :param explains: a line for each check that this one explains.
     """
@@ -77,7 +77,7 @@ class CheckRow:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Judgement:
-    """One check with what a waiver makes of it.
+    """One check with its waiver, if any.
 
     :param waiver: the waiver for this check, whether it was needed or not.
     :param expired: whether the waiver's last day is over, so that it does not count.
@@ -116,7 +116,7 @@ class Judgement:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found."""
+        """The findings."""
         return self.result.findings
 
     def __repr__(self) -> str:
@@ -134,13 +134,13 @@ class Report:
 
     :param endpoint: its URL, without credentials.
     :param agent: name and version from its card, as it says.
-    :param interfaces: what its card declares: ``1.0 JSONRPC``.
+    :param interfaces: the interfaces that its card declares: ``1.0 JSONRPC``.
     :param waivers: every waiver of the run, used or not.
     :param planned: all checks that there are for the agent, chosen or not.
     :param profile: of the checks that were made.
     :param card_url: where its card was found; empty where that is not known.
     :param lines: JSON pointer -> line of the card's file, for SARIF; empty for an agent.
-    :param gateway: what a gateway changed, in a line; empty where none is judged.
+    :param gateway: the gateway's changes, in a line; empty if none is judged.
     """
 
     endpoint: str
@@ -230,7 +230,7 @@ def judge(
     strict: bool = False,
     today: datetime.date | None = None,
 ) -> Iterator[Judgement]:
-    """Apply waivers and strictness to what checks found.
+    """Apply waivers and strictness to the results of checks.
 
     :param strict: whether a SHOULD that is not kept fails the run.
     :param today: the day that decides whether a waiver is over.
@@ -253,7 +253,7 @@ def judge(
 def card_results(
     findings: Iterable[Finding], catalogue: Iterable[Requirement], skipped: Mapping[str, str] | None = None
 ) -> Iterator[CheckResult]:
-    """Turn what was found in a card into one result for each of its requirements.
+    """Turn the findings about a card into one result for each of its requirements.
 
     :param catalogue: requirements of every version; those about the card that have no finding have passed.
     :param skipped: ids that were not looked at, with the reason.
@@ -278,8 +278,8 @@ class Compliance:
     :param verdict: ``not conformant``, ``conformant``, ``fully conformant``, ``not judged completely`` (there are
         errors) or ``not judged`` (no MUST was).
     :param kept: (kept, checked) by level.
-    :param scope: what alone a good verdict is about; empty where all was looked at.
-    :param explained: how many checks found nothing but the consequence of what another found.
+    :param scope: the part that a good verdict is limited to; empty for everything.
+    :param explained: how many checks found nothing but consequences of another's finding.
     :param omitted: how many checks were not chosen, though the profile has them.
     :param unmade: how many checks were chosen and not made, because the run ended early.
     :param judged: how many requirements were judged, where some need a wider profile.
@@ -327,7 +327,7 @@ def compliance(
 ) -> list[Compliance]:
     """Return the compliance level of each version: every MUST kept is conformant, every SHOULD too is fully so.
 
-    :param planned: all checks that there are; what was not chosen cannot be vouched for.
+    :param planned: all checks that there are; the verdict does not cover those that were not chosen.
     :param profile: of the checks that were made.
     :param chosen: the checks that were to be made: while one of them is missing, no verdict is good.
     """
@@ -416,7 +416,7 @@ def counts(rows: Iterable[CheckRow]) -> dict[str, int]:
 
 
 def removable(waivers: Iterable[Waiver], rows: Iterable[CheckRow]) -> list[Waiver]:
-    """Return the waivers that nothing needs any more: what they are about was checked, and nothing was found."""
+    """Return the waivers that are no longer needed: their checks were made and found nothing."""
     every = list(rows)
     found = []
     for waiver in waivers:
@@ -434,7 +434,7 @@ _FOUND = 110
 
 
 def to_accept(judgements: Iterable[Judgement], *, strict: bool = False) -> list[Judgement]:
-    """Return what needs a waiver, so that a run of the same agent passes.
+    """Return the checks that need a waiver for a run of the same agent to pass.
 
     What is explained by another check is among it: waived checks explain nothing, so that it would stand for itself as
     soon as its cause is waived. Checks of ACTS files cannot be waived.
@@ -457,7 +457,7 @@ def waiver_for(judgement: Judgement, reason: str) -> Waiver:
 
 
 def to_toml(judgements: Iterable[Judgement], reason: str) -> str:
-    """Return the tables of a file of waivers, each with what was found.
+    """Return the tables of a file of waivers, each with its finding.
 
     :param reason: printable text.
     """
@@ -484,10 +484,10 @@ _BROKEN = ("failed", "warned", "waived", "explained")
 
 @dataclass(frozen=True, slots=True)
 class KnownSdk:
-    """What is known of an SDK.
+    """The known deviations of an SDK.
 
     :param name: with the version that was judged.
-    :param findings: requirement id -> what the SDK does, and the URL of upstream's issue (empty where none is known).
+    :param findings: requirement id -> the SDK's behaviour, and the URL of upstream's issue (empty if none is known).
     """
 
     name: str
@@ -517,7 +517,7 @@ def sdk_of(rows: Iterable[CheckRow]) -> KnownSdk | None:
 
 
 def known_lines(rows: Iterable[CheckRow]) -> list[str]:
-    """Return what of the failures the SDK makes, and where that is reported; none where no SDK is recognised."""
+    """Return the failures that are the SDK's own, with the issue's URL; none if no SDK is recognised."""
     every = list(rows)
     sdk = sdk_of(every)
     ids = dict.fromkeys(

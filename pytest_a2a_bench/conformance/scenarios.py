@@ -1,4 +1,4 @@
-"""Scenarios: what to say to this agent so that it behaves in a special way."""
+"""Scenarios: the prompts by which this agent behaves in a special way."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SCENARIOS: Mapping[str, str] = MappingProxyType(
         "other_token_env": "no prompt, but the environment variable with the token of a user who may not see the tasks",
     }
 )
-"""Every key of a scenario file, and what the agent must do when it is sent that prompt."""
+"""Every key of a scenario file, and the behaviour of the agent that is sent that prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Scenarios:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must be shown nowhere: that token, and the password in it if it is ``user:password``."""
+        """The secrets: that token, and the password in it if it is ``user:password``."""
         # Basic credentials leak by their password alone.
         return tuple(s for s in (self.other_token, self.other_token.partition(":")[2]) if s)
 

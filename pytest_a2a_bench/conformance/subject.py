@@ -1,4 +1,4 @@
-"""The agent that is judged: its card as it is served, and what is wrong with that."""
+"""The agent that is judged: its card as it is served, and the findings about it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Subject:
     """An agent and its card.
 
     :param card: as JSON; None where there is none that can be read.
-    :param findings: what is wrong with the card and with how it is served.
+    :param findings: about the card and about how it is served.
     :param is_verified: whether there were keys to verify its signatures with.
     :param card_url: where the card was found, without credentials.
     """
@@ -92,7 +92,7 @@ class Subject:
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """What the card declares: ``1.0 JSONRPC``."""
+        """The interfaces that the card declares: ``1.0 JSONRPC``."""
         return () if self.problem else tuple(f"{v} {b}" for b, v in declared(self.card, self.endpoint))
 
     def report(

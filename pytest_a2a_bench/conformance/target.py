@@ -1,4 +1,4 @@
-"""What is judged: one interface of one agent."""
+"""The target of checks: one interface of one agent."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Breadth = Literal["safe", "standard", "full"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One interface, and what its agent's card says.
+    """One interface, and its agent's card.
 
-    :param endpoint: what the user gave; credentials stay at its origin.
+    :param endpoint: as the user gave it; credentials stay at its origin.
     :param card: the card as JSON.
     :param version: ``1.0`` or ``0.3``.
     :param binding: ``JSONRPC``, ``HTTP+JSON`` or ``GRPC``.
     :param url: the interface's address.
     :param timeout: seconds for one answer.
     :param network: how it is reached; without our certificate where it must not see that.
-    :param refusal: what to say and to advise where the agent refuses the credentials that it gets.
+    :param refusal: the message and advice for an agent that refuses its credentials.
     :param webhook: where the agent is to deliver push notifications; None for a loopback address.
     :param breadth: where a rule is tried: everywhere it holds (``full``), in the places that the catalogue names for
         every run (``standard``), or in one (``safe``).
@@ -79,7 +79,7 @@ class Target:
 
     @property
     def required_extensions(self) -> tuple[str, ...]:
-        """URIs of the extensions without which the agent serves nobody; they are asked for in every request."""
+        """URIs of the extensions that the agent requires; every request asks for them."""
         return tuple(uri for uri, is_required in self.extensions.items() if is_required)
 
     @property

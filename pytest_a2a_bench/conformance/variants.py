@@ -51,7 +51,7 @@ class Variant:
     known: str = ""
 
     def __str__(self) -> str:
-        """Describe what is special here, to begin a finding with."""
+        """Describe the variant, at the beginning of a finding."""
         near = {"prefix": "an id that is the beginning of another", "longer": "an id that begins with another"}
         of = f"a task that is {self.state}" if self.state else ""
         return ", ".join(said for said in (self.operation, of, near.get(self.near, "")) if said)
@@ -84,7 +84,7 @@ def _params(operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What decides which variants an interface allows.
+    """The facts that decide which variants an interface allows.
 
     :param capabilities: those that its card declares.
     :param prompts: scenarios that there is a prompt for.

@@ -54,7 +54,7 @@ def load(kind: str) -> tuple[Vector, ...]:
 
 
 def write(directory: Path) -> int:
-    """Write every vector as a file of its own, with an ``index.json`` that says what to find; return how many."""
+    """Write every vector as a file of its own, with an ``index.json`` of expected findings; return their number."""
     index = []
     for vector in (vector for kind in KINDS for vector in load(kind)):
         path = directory / vector.kind / f"{vector.name.replace(' ', '-')}.json"

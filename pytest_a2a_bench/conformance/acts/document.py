@@ -101,7 +101,7 @@ def known_keys(form: type[Form] = Form) -> set[str]:
 
 
 class Preconditions(Form):
-    """What the card must say for a test to apply.
+    """The declarations of the card that a test needs to apply.
 
     :param authentication: whether it must demand credentials (pull request 2227).
     """

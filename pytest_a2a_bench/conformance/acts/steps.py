@@ -76,7 +76,7 @@ _HTTP = {
 
 
 async def run_case(case: Case, behaviors: frozenset[str], ctx: Context) -> None:
-    """Make a test, and record what is wrong.
+    """Make a test, and record its findings.
 
     :param behaviors: the prefixes that the agent knows.
     :raises SkipCheck: if it does not apply to this agent.

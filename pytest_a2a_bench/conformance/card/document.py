@@ -158,7 +158,7 @@ class Document(NamedTuple):
 def read_document(body: bytes | str) -> Document:
     """Parse a card's text.
 
-    :raises ProtocolError: if it is not JSON; the message says what is wrong.
+    :raises ProtocolError: if it is not JSON; the message has the reason.
     """
     # The shared parser refuses what is no JSON; the second one looks at names alone.
     raw = parse_json(body)

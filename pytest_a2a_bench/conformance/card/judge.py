@@ -122,7 +122,7 @@ def check_card(
     :param algorithms: the signature algorithms to accept.
     :param allow_http: accept interfaces without TLS on any host.
     :param duplicates: member names that an object of the document had twice.
-    :raises MissingExtraError: if ``jwks`` is given and what verifies signatures is not installed.
+    :raises MissingExtraError: if ``jwks`` is given and the extra ``signatures`` is not installed.
     """
     versions = card_versions(raw) if version == "auto" else (version,)
     ledger = Ledger(versions[0])

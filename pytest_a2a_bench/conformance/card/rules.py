@@ -109,7 +109,7 @@ def core_name(binding: str) -> str:
 
 
 def find_secret(text: str) -> str:
-    """Return what kind of credential a text seems to hold; empty for none. The credential itself is never returned."""
+    """Return the kind of credential that a text seems to hold; empty for none. The credential is never returned."""
     text = text[:_LONGEST]
     return next((kind for kind, pattern in _SECRETS.items() if pattern.search(text)), "")
 
@@ -117,7 +117,7 @@ def find_secret(text: str) -> str:
 def check_rules(
     card: Mapping[str, Any], version: str, ledger: Ledger, plain: PlainHttp, *, hybrid: bool = False
 ) -> None:
-    """Record what breaks a rule of one version.
+    """Record a finding about a rule of one version.
 
     :param card: the card, normalised for that version.
     :param hybrid: whether the card is one for both versions.

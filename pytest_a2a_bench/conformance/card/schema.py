@@ -257,7 +257,7 @@ def _normalise(
 def _properties(
     schema: Mapping[str, Any], value: Mapping[str, Any], version: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield what a schema knows about an object's members, those of the matching kind of security scheme included."""
+    """Yield the schema's members of an object, those of the matching kind of security scheme included."""
     schema = resolve(schema, version)
     yield from schema.get("properties", {}).items()
     for branch in schema.get("allOf", ()):

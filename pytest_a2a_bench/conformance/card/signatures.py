@@ -203,7 +203,7 @@ Schema = Mapping[str, Any]
 
 
 class Payload(NamedTuple):
-    """One reading of what was signed.
+    """One reading of the signed content.
 
     :param rule: the rule that this reading breaks; empty for the readings that the specification allows.
     """
@@ -242,7 +242,7 @@ def payloads(card: Mapping[str, Any]) -> Iterator[Payload]:
 
 
 def canonicalise(value: Any) -> bytes | None:
-    """Return the JCS form; None for what has none (integers beyond 2**53, half surrogates).
+    """Return the JCS form; None for values that have none (integers beyond 2**53, half surrogates).
 
     :raises MissingExtraError: if ``rfc8785`` is not installed.
     """

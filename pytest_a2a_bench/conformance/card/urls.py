@@ -26,7 +26,7 @@ class UrlFacts:
 
     :param problem: why it cannot be called; empty where it can.
     :param reach: ``loopback``, ``private``, ``wildcard`` (a listening address) or ``public``.
-    :param secret: what in it looks like a credential; empty for nothing.
+    :param secret: the part of it that looks like a credential; empty for none.
     """
 
     url: str
@@ -56,7 +56,7 @@ class PlainHttp:
 
     @classmethod
     def of(cls, card_url: str, *, everywhere: bool) -> PlainHttp:
-        """Return what a card that was served at this URL may name."""
+        """Return the kinds of addresses that a card which was served at this URL may name."""
         facts = judge_url(card_url)
         is_private = facts.reach == "private" and not facts.problem
         return cls(everywhere, facts.host if is_private and facts.is_plain else "", facts.host)

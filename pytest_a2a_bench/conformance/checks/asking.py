@@ -50,11 +50,11 @@ GIVEN: Mapping[str, Callable[[Context], Awaitable[str]]] = {
     "{unknown}": lambda ctx: _now(ctx.unknown_id()),
     "{text}": lambda ctx: _now(str(ctx.target.scenarios.get("task"))),
 }
-"""Word -> what makes the value that it stands for."""
+"""Word -> the function that makes its value."""
 
 
 async def filled(ctx: Context, value: Any) -> Any:
-    """Return a value of the catalogue with what its words in braces stand for."""
+    """Return a value of the catalogue with its words in braces replaced by their values."""
     if isinstance(value, str) and value in GIVEN:
         return await GIVEN[value](ctx)
     if isinstance(value, Mapping):

@@ -60,7 +60,7 @@ async def wrong_credentials_are_refused(ctx: Context) -> None:
 
 
 def garbage(ctx: Context) -> AuthParts:
-    """Return credentials that nobody has."""
+    """Return credentials that no user has."""
     other = credentials(ctx, GARBAGE)
     # A server that wants basic credentials reads user and password; without a colon they would be malformed instead of
     # wrong.
@@ -101,7 +101,7 @@ async def refusal_has_its_status(ctx: Context) -> None:
 
 
 async def every_operation_is_guarded(ctx: Context) -> None:
-    """Every operation refuses requests without credentials, and with those that nobody has."""
+    """Every operation refuses requests without credentials, and with invalid ones."""
     for name, params in operations(ctx).items():
         for what, parts in (("without credentials", False), ("with credentials that nobody has", garbage(ctx))):
             reply = await ctx.call(name, params, auth=parts)
@@ -123,7 +123,7 @@ def another_user(ctx: Context) -> AuthParts:
 
 
 async def known_user(ctx: Context) -> None:
-    """Skip where there is no other user, or one whose token is always refused: that tells nothing about others."""
+    """Skip if there is no other user, or one whose token is always refused: such a user shows nothing."""
     another_user(ctx)
     # Asked for a task that nobody has: a refusal then is about the token, and not about the task.
     reply = await ctx.shared("known-user", lambda: as_other(ctx, "GetTask", {"id": ctx.unknown_id()}))

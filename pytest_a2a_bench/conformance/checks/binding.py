@@ -1,4 +1,4 @@
-"""The bindings: what each wants of its messages, and that all give the same."""
+"""The bindings: the requirements of each, and that all give the same results."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ _SOFTER: Mapping[str, tuple[Rule, str]] = {
     "DM-006": (_repeated_artifact, "each piece of the answer in one artifact"),
     "DM-015": (_foreign("task"), "messages of the task's own in its history"),
 }
-"""What no sentence of the specification forbids, and so a warning: the rule, and what is expected."""
+"""Deviations that no sentence of the specification forbids, and so warnings: rule -> expectation."""
 # Less than any two zones differ by, and more than clocks and answers are late by.
 _CLOCK_SECONDS = 600.0
 
@@ -348,7 +348,7 @@ def _same(ctx: Context, reply: WireReply, message: Mapping[str, Any], value: Any
 
 
 def _returned(data: list[Any], parts: Any) -> str:
-    """Describe what came back instead of data: the data of other parts, else the parts."""
+    """Describe an answer that lacks the data: the data of other parts, else the parts."""
     return one_line(json.dumps(data) if data else f"no data part: {json.dumps(parts)}", 200)
 
 

@@ -1,4 +1,4 @@
-"""What the card leads to: its address, the extended card, and its tenants."""
+"""Discovery: the card's address, the extended card, and tenants."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def interface_is_true(ctx: Context) -> None:
 
 
 def _is_web_server(reply: WireReply) -> bool:
-    """Return whether a 404 is about the path: what web frameworks say by themselves, and no agent does."""
+    """Return whether a 404 is about the path: a web framework's own answer, and not an agent's."""
     said = reply.document
     # What A2A answers with has a member error, which is not among these.
     return reply.status == 404 and (
@@ -98,7 +98,7 @@ async def card_or_not_configured(ctx: Context) -> None:
 
 
 async def credentials_are_needed(ctx: Context) -> None:
-    """The extended card is refused to strangers, and to those whose credentials nobody has."""
+    """The extended card is refused without credentials, and with invalid ones."""
     for what, parts in (("without credentials", False), ("with credentials that nobody has", garbage(ctx))):
         reply = await ctx.call(OPERATION, {}, auth=parts)
         if reply.may_be("ExtendedAgentCardNotConfiguredError"):

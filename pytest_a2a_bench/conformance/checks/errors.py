@@ -1,4 +1,4 @@
-"""Errors: the table of names and numbers on each binding, and the shape of what carries them."""
+"""Errors: the table of names and numbers on each binding, and the shape of error responses."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _rest_members(ctx: Context, reply: WireReply, raw: Mapping[str, Any]) -> Non
 
 
 def _untyped(name: str, details: Any) -> str:
-    """Say what is wrong with the details of an error."""
+    """Record findings about the details of an error."""
     several = details if isinstance(details, list) else ()
     found = next((i for i, one in enumerate(several) if isinstance(one, Mapping) and "@type" not in one), None)
     return f"{name} is {details!r:.150}" if found is None else f"{name}[{found}] has no @type: {several[found]!r:.150}"

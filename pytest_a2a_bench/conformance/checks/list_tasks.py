@@ -98,7 +98,7 @@ def ids_on(pages: Iterable[WireReply]) -> list[str]:
 
 
 def member(reply: WireReply, name: str) -> Any:
-    """Return a member of the answer; gRPC does not send what is empty, so its default stands for it."""
+    """Return a member of the answer, or its default: gRPC does not send empty members."""
     value = as_object(reply.result).get(name)
     if value is None and reply.exchange.binding == "GRPC":
         return {"tasks": [], "nextPageToken": ""}.get(name, 0)

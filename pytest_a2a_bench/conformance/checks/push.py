@@ -53,7 +53,7 @@ HELD_UP_SECONDS = 1.5
 
 @dataclass(frozen=True)
 class Delivered:
-    """A task, and what its webhook got.
+    """A task, and the deliveries to its webhook.
 
     :param is_going_on: whether notifications were still coming when the time was up.
     """
@@ -153,7 +153,7 @@ def _has_more(seen: int, deliveries: list[Delivery]) -> bool:
 
 
 async def arrived(ctx: Context) -> Delivered:
-    """Return what was delivered; skip where nothing was."""
+    """Return the deliveries; skip if there are none."""
     seen = await delivered(ctx)
     if not seen.deliveries:
         ctx.skip("nothing was delivered to the webhook")
@@ -161,7 +161,7 @@ async def arrived(ctx: Context) -> Delivered:
 
 
 def show(seen: Delivered) -> str:
-    """Describe what arrived, for a finding."""
+    """Describe the deliveries, for a finding."""
     kinds = Counter(read_event(payload).kind or "of no known kind" for payload in seen.payloads)
     return f"{len(seen.payloads)} deliveries ({', '.join(f'{number} {kind}' for kind, number in kinds.items())})"
 
@@ -186,7 +186,7 @@ def config_of(reply: WireReply) -> Mapping[str, Any]:
 
 
 class Several(NamedTuple):
-    """What came to three webhooks of one task, with credentials of their own; the last was deleted at once.
+    """The deliveries to three webhooks of one task, each with its own credentials; the last was deleted at once.
 
     :param before: deliveries to the last one until what was under way when it was deleted had arrived.
     :param got: the other configurations after something had been delivered, empty where the task was over by then.
@@ -274,7 +274,7 @@ async def create_returns_the_config(ctx: Context) -> None:
 
 
 async def get_returns_the_config(ctx: Context) -> None:
-    """Get returns what was created."""
+    """Get returns the created configuration."""
     task_id, config, made = await created(ctx)
     reply = await ctx.call(GET, {"taskId": task_id, "id": config["id"]})
     got = config_of(reply)

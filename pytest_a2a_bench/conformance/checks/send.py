@@ -207,7 +207,7 @@ async def accepted_output_modes(ctx: Context) -> None:
 
 
 def _media_types(reply: WireReply) -> frozenset[str]:
-    """Return what the artifacts' parts say to be; a part that says nothing counts for nothing."""
+    """Return the media types of the artifacts' parts; a part without one is left out."""
     found = (n.value.get("mediaType") for n in nodes(reply.result) if n.kind == "part" and n.owner == "artifact")
     return frozenset(str(m).partition(";")[0].strip() for m in found if m)
 

@@ -271,7 +271,7 @@ async def feedback_is_immediate(ctx: Context) -> None:
 
 
 async def streamed_equals_stored(ctx: Context) -> None:
-    """What was streamed is what GetTask returns."""
+    """GetTask returns the task that was streamed."""
     reply, events = await readable(ctx)
     if not reply.ended and rebuild(events).state in RUNNING:
         ctx.skip("the stream did not end in time, which STREAM-005 judges")
@@ -316,7 +316,7 @@ async def chunk_marks_agree(ctx: Context) -> None:
 class Watched:
     """One slow task, watched by two streams to its end, by a third that was closed early, and by a later one.
 
-    :param known: what GetTask said before the later one was opened.
+    :param known: the task from GetTask before the later stream was opened.
     """
 
     task_id: str
@@ -406,7 +406,7 @@ async def waiting_task_can_be_watched(ctx: Context) -> None:
 
 
 async def first_snapshot_is_not_stale(ctx: Context) -> None:
-    """The first Task of a subscription is not older than what GetTask said before."""
+    """The first Task of a subscription is not older than the one from GetTask before."""
     seen = await watched_to_its_end(ctx)
     known, reply = ctx.needed(seen.known, "GetTask", "GET-001"), seen.later
     first = read_event(reply.events[0] if reply.events else None)

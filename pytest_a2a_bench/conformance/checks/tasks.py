@@ -1,4 +1,4 @@
-"""GetTask and CancelTask: what they return, how much of the history, and what they refuse."""
+"""GetTask and CancelTask: their results, the length of the history, and their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Version 0.3: what it wants in a way of its own, from messages to envelopes; the rest is checked as in 1.0."""
+"""Version 0.3: requirements of its own, from messages to envelopes; the rest is checked as in 1.0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What requests ask for in headers: a version of the protocol, and extensions."""
+"""Service parameters of requests: the protocol's version, and extensions."""
 
 from __future__ import annotations
 

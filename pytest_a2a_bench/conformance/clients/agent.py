@@ -21,10 +21,10 @@ from pytest_a2a_bench.errors import ProtocolError
 
 _DATA = json.loads((files("pytest_a2a_bench.conformance") / "data" / "situations.json").read_text(encoding="utf-8"))
 SITUATIONS: Mapping[str, str] = _DATA["situations"]
-"""Word in a task's text -> what happens; new conversations without such a word get them in this order."""
+"""Word in a task's text -> the situation; new conversations without such a word get them in this order."""
 
 CARDS: Mapping[str, str] = _DATA["cards"]
-"""Segment of the URL before the card's path -> what the card is like."""
+"""Segment of the URL before the card's path -> the peculiarity of the card."""
 
 TENANT = "acme"
 EXTENSION = "https://example.org/extensions/required/v1"
@@ -98,7 +98,7 @@ class Task:
 
 @dataclass(eq=False)
 class Call:
-    """One request of the client, and what the agent made of it.
+    """One request of the client, and the agent's reading of it.
 
     :param operation: its name in 1.0; empty where the request is none.
     :param params: its parameters; ``headers`` have names in lower case.
@@ -111,7 +111,7 @@ class Call:
     :ivar repeats: the earlier call whose message this is again.
     :ivar forgot: the task whose question it answers without naming the task.
     :ivar is_late: whether it is a message to a task that has ended.
-    :ivar wrong: what it requests where that is no operation; ``asked_to_wait`` the seconds of Retry-After.
+    :ivar wrong: the request line of a request for no operation; ``asked_to_wait`` the seconds of Retry-After.
     :ivar last_card: the options of the card that was fetched last before it.
     """
 
@@ -201,9 +201,9 @@ class Call:
 
 
 class Answer(NamedTuple):
-    """What the agent answers, before it is spelled for a binding.
+    """An answer of the agent, before it is spelled for a binding.
 
-    :param kind: what ``result`` is: ``event``, ``task``, ``tasks``, ``push``, ``pushes`` or ``empty``.
+    :param kind: of ``result``: ``event``, ``task``, ``tasks``, ``push``, ``pushes`` or ``empty``.
     :param error: a name of :data:`~.wire.reply.ERRORS`; ``status`` and ``headers`` an answer of HTTP's own.
     :param cut: whether the connection is closed after the events, or without any answer.
     :param situation: of the task, which may say how the answer is written.
@@ -296,7 +296,7 @@ class Agent:
         return call.task
 
     def _about(self, call: Call, task: Task) -> Answer:
-        """Answer what is asked about a task."""
+        """Answer a request about a task."""
         if "Push" in call.operation:
             return self._push(call, task)
         has_ended = task.state in TERMINAL

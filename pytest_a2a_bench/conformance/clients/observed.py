@@ -19,7 +19,7 @@ from pytest_a2a_bench.text import one_line
 
 
 class ObservedAgent:
-    """A correct agent whose tasks are situations; it keeps what its client does and judges that.
+    """A correct agent whose tasks are situations; it records its client's requests and judges the client.
 
     A word in a task's text chooses the situation, such as ``slow``; without one, each new conversation gets the next.
 
@@ -75,7 +75,7 @@ class ObservedAgent:
             await self._server.changed.wait()
 
     def report(self, waivers: Iterable[Waiver] = (), *, strict: bool = False) -> Report:
-        """Return the report on what the client did so far; what it had no occasion for is skipped as not observed.
+        """Return the report on the client so far; requirements that no request was about are skipped as not observed.
 
         :param strict: whether a SHOULD that is not kept fails.
         """
@@ -98,5 +98,5 @@ class ObservedAgent:
 
     @property
     def findings(self) -> list[Finding]:
-        """What the client does wrong: rule, severity, found, expected, spec and the request that shows it."""
+        """The findings about the client: rule, severity, found, expected, spec and the request that shows it."""
         return [f for judgement in self.report().judgements if judgement.is_finding for f in judgement.findings]

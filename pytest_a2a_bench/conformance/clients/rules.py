@@ -1,6 +1,6 @@
-"""Judge what a client did: the requirements of the catalogue, seen from the client's side (pure).
+"""Judge a client's requests: the requirements of the catalogue, seen from the client's side (pure).
 
-A rule yields a note for each occasion on which it applied, with what is wrong or without; a rule without any note was
+A rule yields a note for each occasion on which it applied, with a problem or without; a rule without any note was
 not observed, which is never a pass. ``data/clients.jsonl`` says which requirement it is in each version.
 """
 
@@ -32,8 +32,8 @@ _EARLY_SECONDS = 0.05
 class Note(NamedTuple):
     """One occasion for a rule.
 
-    :param call: the request that shows it; None for what cards show.
-    :param found: what is wrong; empty where nothing is.
+    :param call: the request that shows it; None for a note about cards.
+    :param found: the problem; empty for none.
     :param soft: whether it is a warning although the requirement is a MUST.
     :param card: the options of the card that it is about, where there is no call.
     """
@@ -133,7 +133,7 @@ def _merged(one: CheckResult, other: CheckResult) -> CheckResult:
 
 
 def _each(problem: _Problem, binding: str = "") -> _Rule:
-    """Return a rule for each call: ``problem`` says what is wrong with it; None where the rule does not apply."""
+    """Return a rule for each call: ``problem`` returns the call's problem; None where the rule does not apply."""
 
     def rule(seen: Seen) -> Iterator[Note]:
         for call in seen.calls:
@@ -146,7 +146,7 @@ def _each(problem: _Problem, binding: str = "") -> _Rule:
 
 
 def _by_data(row: Mapping[str, str]) -> _Rule:
-    """Return the rule that a row says: what a value of a call is to match, and what is wrong where it does not."""
+    """Return the rule of a row: the pattern of a call's value, and the problem of a value that does not match."""
     of, pattern = _VALUES[row["value"]], re.compile(row["match"])
 
     def problem(call: Call) -> str | None:
@@ -185,7 +185,7 @@ _VALUES: Mapping[str, Callable[[Call], str | None]] = {
     "version": lambda c: _version(c) or None,
     "extensions": lambda c: c.headers.get("a2a-extensions"),
 }
-"""What rules that are data look at; None where a call has none."""
+"""The values that data-driven rules read; None where a call has none."""
 
 
 def _version_sent(call: Call) -> str:
@@ -302,7 +302,7 @@ def _follow_up(seen: Seen) -> Iterator[Note]:
 
 
 def _later(seen: Seen, call: Call) -> list[Call]:
-    """Return what the client did later about the task that a call began."""
+    """Return the client's later calls about the task that a call began."""
     return [c for c in seen.calls[seen.calls.index(call) + 1 :] if c.task is call.task]
 
 

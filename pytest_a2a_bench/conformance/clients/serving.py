@@ -139,7 +139,7 @@ class ClientServer:
     # -- HTTP --
 
     async def _meet_dead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Let a connection's TLS fail, so that the client knows that nobody has taken its message."""
+        """Let a connection's TLS fail, so that the client knows that its message was not delivered."""
         # Its path is in what TLS hides: the card that was fetched last has it.
         self.seen.dead += [c.options for c in self.seen.cards if "dead-interface" in c.options][-1:]
         writer.close()

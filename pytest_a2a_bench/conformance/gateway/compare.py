@@ -23,7 +23,7 @@ PLAIN = "GetTask of an unknown task"
 ARRIVED = "the task as the agent has it"
 """Name of the exchange that shows what the agent got; it is made without the gateway on both sides."""
 NOTHING = "nothing"
-"""Stands for what is not there."""
+"""Stands for a missing value."""
 
 _MOST_MEMBERS = 20_000
 _SHOWN = 3
@@ -53,11 +53,11 @@ _HOP = frozenset(
 _HEADER_RULES = {"retry-after": "GW-014", "www-authenticate": "GW-023"}
 
 Change = tuple[str, Any, Any]
-"""What differs, as it is without the gateway, and as it is through it."""
+"""A difference: the value without the gateway, and the value through it."""
 
 
 class Seen(NamedTuple):
-    """One answer, and what was sent for it.
+    """One answer, and its request.
 
     :param sent: text of this request alone -> the words that stand for it in the comparison.
     :param rule: the requirement that another kind of answer breaks, where the exchange is about one.
@@ -153,7 +153,7 @@ def compare(
 
 
 def kind_of(reply: WireReply) -> str:
-    """Return what an answer is: ``result``, ``stream``, ``error`` or ``refusal`` of A2A, a ``page``, or ``silence``."""
+    """Return an answer's kind: ``result``, ``stream``, ``error`` or ``refusal`` of A2A, a ``page``, or ``silence``."""
     # A stream of gRPC that is left has no status yet.
     if reply.status is None and not reply.documents:
         return "silence"
@@ -240,7 +240,7 @@ def _rule_of_member(key: str, direct: Seen, through: Seen) -> str:
 
 
 def _of_message(key: str) -> str:
-    """Return the place of a member in the task's messages, wherever the task is; empty for what is in none."""
+    """Return the place of a member in the task's messages, wherever the task is; empty for other members."""
     return key.partition("/history/")[2]
 
 
@@ -258,7 +258,7 @@ def _changes(direct: Sequence[Seen], through: Seen, sides: Sides) -> list[Change
 
 
 def _facts(seen: Seen, sides: Sides) -> dict[str, Any]:
-    """Return what an answer is, by names and JSON pointers, with what differs by nature written alike."""
+    """Return the facts of an answer by names and JSON pointers; values that differ by nature are written alike."""
     reply, error = seen.reply, seen.reply.error
     facts: dict[str, Any] = {key: value for key, (_, value) in seen.notes.items()}
     facts |= {_KIND: kind_of(reply), _ERROR: ""}
@@ -299,7 +299,7 @@ def _shown(reply: WireReply) -> str:
 
 
 def differences(direct: Sequence[Mapping[str, Any]], through: Mapping[str, Any]) -> list[Change]:
-    """Return what differs of flat facts, by its key; what is another each time without the gateway must be there."""
+    """Return the differences of flat facts by key; of facts that vary without the gateway, only missing ones."""
     first, found = direct[0], []
     sizes = [(key, size) for facts in (*direct, through) for key, size in facts.items() if key.endswith("/#")]
     # Lists whose length is another, or not always the same: what is in them cannot be laid side by side.

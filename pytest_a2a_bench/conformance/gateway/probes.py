@@ -36,7 +36,7 @@ class Step(NamedTuple):
     """Exchanges that belong together.
 
     :param needs: why it cannot be made for an interface; empty where it can.
-    :param is_rough: whether it sends what is malformed or large, which an agent in production need not be asked.
+    :param is_rough: whether it sends malformed or large requests, which an agent in production need not be sent.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Asking:
         return reply
 
     async def unknown(self, name: str, operation: str, **options: Any) -> None:
-        """Ask about a task that nobody knows."""
+        """Ask about an unknown task."""
         unknown = str(uuid.uuid4())
         await self.call(name, operation, about(operation, unknown), sent={unknown: "UNKNOWN"}, **options)
 
@@ -132,7 +132,7 @@ async def extended(asking: Asking) -> None:
 
 
 async def errors(asking: Asking) -> None:
-    """Ask for what is not there, in each operation that changes nothing."""
+    """Ask for objects that do not exist, in each operation that changes nothing."""
     await asking.unknown(PLAIN, "GetTask")
     # A message whose task is lost on the way begins another one.
     unknown = str(uuid.uuid4())
@@ -148,7 +148,7 @@ async def errors(asking: Asking) -> None:
 
 
 async def versions(asking: Asking) -> None:
-    """Ask in a version that nobody speaks, and in none; ask for extensions."""
+    """Ask in an unknown version, and in none; ask for extensions."""
     await asking.unknown(PLAIN, "GetTask")
     for words, version in (("in version 99.0", "99.0"), ("without A2A-Version", None)):
         await asking.unknown(f"GetTask {words}", "GetTask", rule="GW-006", version_header=version)
@@ -158,14 +158,14 @@ async def versions(asking: Asking) -> None:
 
 
 async def malformed(asking: Asking) -> None:
-    """Send what is no JSON, and a method that does not exist."""
+    """Send malformed JSON, and a method that does not exist."""
     await asking.call("a request that is not JSON", "SendMessage", {}, raw="{")
     if asking.ctx.binding == "JSONRPC":
         await asking.call("an unknown method", "NoSuchMethod", {})
 
 
 async def sizes(asking: Asking) -> None:
-    """Send large requests and long headers, about a task that nobody knows."""
+    """Send large requests and long headers, about an unknown task."""
     ctx = asking.ctx
     await asking.unknown(PLAIN, "GetTask")
     method = OPERATIONS["CancelTask"].rpc03 if ctx.version == "0.3" else "CancelTask"
@@ -265,7 +265,7 @@ async def _first_event(ctx: Context, direct: Context, gateway: Context | None = 
 
 
 async def push(asking: Asking) -> None:
-    """Configure a webhook in a message, get it as the agent has it, and wait for what is delivered."""
+    """Configure a webhook in a message, get the configuration, and wait for deliveries."""
     ctx, name = asking.ctx, "SendMessage with a webhook"
     async with receiver(asking.direct) as hooks:
         hook = hooks.hook()

@@ -69,7 +69,7 @@ class Pair:
     :param cards: the agent's card, fetched twice, and the gateway's.
     :param targets: each interface without the gateway and through it.
     :param missing: (binding, version) -> why an interface cannot be reached through the gateway.
-    :param answers: address through the gateway -> what is wrong with it; empty for nothing.
+    :param answers: address through the gateway -> its problem; empty for none.
     :ivar counted: how many exchanges were compared.
     """
 
@@ -125,7 +125,7 @@ class Pair:
         return [_result(e, binding, found, skipped.get(e.check.split()[0], ""), self.sides, shown) for e in entries]
 
     def summary(self, results: Iterable[CheckResult]) -> str:
-        """Describe in a line what the gateway changed."""
+        """Describe the gateway's changes in a line."""
         mine = (r.requirement.id for r in results if r.requirement.group == GATEWAY and r.outcome in FOUND)
         return changes_line(mine, sum(self.counted), self.direct.endpoint)
 
@@ -137,7 +137,7 @@ class Pair:
         elsewhere: Iterable[Planned] = (),
         left: list[str] | None = None,
     ) -> list[CheckResult]:
-        """Compare, and return all results: what is wrong without the gateway is skipped, the rest is the gateway's.
+        """Compare, and return all results: findings about the agent itself are skipped, the rest is the gateway's.
 
         It is listed beneath the first requirement that the gateway breaks on the same interface.
 
@@ -160,7 +160,7 @@ class Pair:
         return every
 
     async def _without_own(self, results: Sequence[CheckResult], left: list[str] | None) -> list[CheckResult]:
-        """Ask the agent itself what was found through its gateway, and skip what is wrong without it, too."""
+        """Check the agent itself for findings made through its gateway, and skip those that it has, too."""
         own = {r.name for r in self.direct.card_results() if r.outcome in FOUND}
         planned = [Planned(r.requirement, r.binding) for r in results if r.outcome in FOUND and r.binding != CARD]
         targets = [direct for direct, _ in self.targets]
@@ -210,7 +210,7 @@ def _result(
 
 
 def _fix(entry: Requirement, difference: Difference, sides: Sides) -> str:
-    """Describe what mends a difference, with the line of nginx's configuration where that is certain."""
+    """Describe the remedy for a difference, with the line of nginx's configuration where that is certain."""
     servers = [e.response_headers.get("server", "") for e in difference.exchanges[-1:]]
     line = _NGINX_LINES.get(difference.status, entry.note)
     agent, gateway = map(urllib.parse.urlsplit, sides[:2])
@@ -228,8 +228,8 @@ def _fix(entry: Requirement, difference: Difference, sides: Sides) -> str:
 class Compared:
     """The exchanges of one interface.
 
-    :param is_rough: whether to send what is malformed or large, too.
-    :ivar found: what the gateway changed, each time that it was asked.
+    :param is_rough: whether to send malformed and large requests, too.
+    :ivar found: the gateway's changes, each time that it was asked.
     :ivar skipped: step -> why it could not be made.
     :ivar exchanges: how many were compared.
     """
@@ -243,7 +243,7 @@ class Compared:
     exchanges: int = 0
 
     async def run(self, steps: Collection[str]) -> None:
-        """Make some steps; what they made on the agent is cleared away."""
+        """Make some steps, and remove the objects that they made on the agent."""
         sessions = [Session(self.direct), Session(self.through)]
         entry = load_gateway_requirements()[0]
         direct, through = (Context(entry, session) for session in sessions)
@@ -333,7 +333,7 @@ def meet(
     def first(
         urls: Iterable[str], like: Target, config: ClientConfig, card: Mapping[str, Any]
     ) -> tuple[Target, dict[str, str]]:
-        """Return the first interface that answers as an agent does, and what is wrong with those before it.
+        """Return the first interface that answers as an agent does, and the problems of those before it.
 
         Where none does, the first is as good as any: it is not for its address.
         """

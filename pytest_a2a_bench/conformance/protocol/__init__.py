@@ -1,1 +1,1 @@
-"""What the protocol says: operations, payloads, streams and the old form of parameters (pure)."""
+"""The protocol: operations, payloads, streams and the old form of parameters (pure)."""

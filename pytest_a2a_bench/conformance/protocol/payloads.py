@@ -1,4 +1,4 @@
-"""What is in an answer, whatever its version: states, tasks, messages, ids, times and every object (pure)."""
+"""The payloads of answers of each version: states, tasks, messages, ids, times and every object (pure)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def spelled_state(task: Any) -> str:
 
 
 def neutral_state(state: Any) -> str:
-    """Return ``completed`` for ``TASK_STATE_COMPLETED`` as for ``completed``; empty for what is no text.
+    """Return ``completed`` for ``TASK_STATE_COMPLETED`` as for ``completed``; empty for other types than text.
 
-    What is in neither version's table stays as it is: a check must see it.
+    A value in neither version's table stays as it is: a check must see it.
     """
     if not isinstance(state, str):
         return ""
@@ -46,7 +46,7 @@ def neutral_state(state: Any) -> str:
 # -- tasks, messages and ids --
 
 V03_WRAPPERS = ("task", "message", "msg")
-"""What is around a 0.3 result in protobuf's JSON: the field is called msg and its JSON name is message."""
+"""The wrappers of a 0.3 result in protobuf's JSON: the field is called msg and its JSON name is message."""
 
 
 def task_in(result: Any) -> Mapping[str, Any] | None:

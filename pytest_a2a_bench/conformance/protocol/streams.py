@@ -110,7 +110,7 @@ def first_event(events: Sequence[StreamEvent]) -> list[Problem]:
 
 # Section 3.1.2 allows updates only; 11.7 lets HTTP+JSON close with the task as it is stored.
 def order_of_kinds(events: Sequence[StreamEvent]) -> list[Problem]:
-    """Find what may not follow a Task or a Message; a Task snapshot may close a stream."""
+    """Find events that may not follow a Task or a Message; a Task snapshot may close a stream."""
     if not events:
         return []
     if events[0].kind == "message":
@@ -250,7 +250,7 @@ def differences(built: Rebuilt, task: Mapping[str, Any]) -> list[Problem]:
 
 
 def result_of(events: Sequence[StreamEvent]) -> dict[str, Any]:
-    """Return what a blocking call would have returned: the message, or the task in the last state that was streamed."""
+    """Return the result of a blocking call: the message, or the task in the last state that was streamed."""
     if not events or events[0].kind == "message":
         return {"message": events[0].body} if events else {}
     first = next((event for event in events if event.task_id), events[0])
@@ -268,12 +268,12 @@ def updates(events: Sequence[StreamEvent]) -> list[str]:
 
 # A later subscriber gets what is still to come, and nothing promises how much that is.
 def is_suffix(short: Sequence[str], long: Sequence[str]) -> bool:
-    """Return whether a stream that was joined later got the end of what the longer one got."""
+    """Return whether a stream that was joined later got the last events of the longer one."""
     return not short or list(short) == list(long[-len(short) :])
 
 
 def once(payloads: Sequence[Any]) -> list[Any]:
-    """Return what came without what had come before: section 4.3.3 lets agents deliver a notification twice."""
+    """Return deliveries without repeated ones: section 4.3.3 lets agents deliver a notification twice."""
     return list({canonical(payload): payload for payload in payloads}.values())
 
 

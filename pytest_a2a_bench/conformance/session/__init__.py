@@ -1,1 +1,1 @@
-"""One interface of an agent while it is judged: its address, its connection, its health, what checks share."""
+"""One interface of an agent while it is judged: its address, its connection, its health, and shared objects."""

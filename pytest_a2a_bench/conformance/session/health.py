@@ -76,7 +76,7 @@ def works(reply: WireReply) -> bool:
 
 
 class Health:
-    """Asks one good request, for a task that nobody knows, at the beginning and wherever an answer is suspicious.
+    """Sends one valid request, for an unknown task, at the beginning and after each suspicious answer.
 
     :param target: the interface that is watched.
     :param ask: asks it.
@@ -119,7 +119,7 @@ class Health:
             self._asked.append(Asked(started, time.monotonic(), reply))
 
     def asked_since(self, moment: float) -> list[Exchange]:
-        """Return what checks asked since a moment of ``time.monotonic()``."""
+        """Return the requests of checks since a moment of ``time.monotonic()``."""
         return [asked.reply.exchange for asked in self._asked if asked.started >= moment]
 
     async def reference(self) -> bool:
@@ -276,7 +276,7 @@ class Health:
         )
 
     def _suspects(self) -> list[Exchange]:
-        """Return what was asked when the agent stopped, the last first."""
+        """Return the requests at the time when the agent stopped, the last first."""
         # The last request that went well bounds the time in which it happened.
         well = max((a.started for a in self._asked if works(a.reply)), default=0.0)
         near = [a for a in self._asked if a.ended >= well - _JUST_BEFORE]
@@ -387,7 +387,7 @@ class Pace:
             self._gave_up_after = ended - started
 
     def forget(self) -> None:
-        """Begin anew: what was measured while much was in flight says nothing about a single request."""
+        """Begin anew: measurements with many requests in flight say nothing about a single one."""
         self._measured.clear()
         self.is_alone = True
         self._is_answered, self._gave_up_after = True, 0.0
@@ -423,7 +423,7 @@ _SENDS = frozenset({*SENDING, "send", "stream"})
 
 
 class Cause(NamedTuple):
-    """What makes an agent answer differently from time to time.
+    """The cause why an agent answers equal requests differently.
 
     :param group: of the requirements that it is said of first.
     :param explains: returns whether a result can be a consequence of it.
@@ -476,7 +476,7 @@ class Steadiness:
             seen.recovered = seen.recovered or reply.exchange
 
     def may_explain(self, result: CheckResult) -> bool:
-        """Return whether a result can be a consequence of what this looks for."""
+        """Return whether a result can be a consequence of unsteady answers."""
         return result.outcome in FOUND and bool(result.findings) and (_is_failure(result) or _is_about_tasks(result))
 
     async def causes(self, ask: Ask) -> list[Cause]:

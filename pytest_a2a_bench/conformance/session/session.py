@@ -1,4 +1,4 @@
-"""One interface while it is judged: its connection, the objects that checks share, and what must be cleared away."""
+"""One interface while it is judged: its connection, the objects that checks share, and their removal."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ T = TypeVar("T")
 # Long enough for a slow agent's cancellations, short enough that leaving a run stays bearable.
 CLEANUP_SECONDS = 6.0
 HURRIED_SECONDS = 1.0
-"""What there is for clearing away after SIGTERM: SIGKILL usually follows."""
+"""Seconds for removing objects after SIGTERM: SIGKILL usually follows."""
 _ONE_SECONDS = 3.0
 # Of a hundred tasks each. A shared agent has more, of other users.
 _PAGES = 5
@@ -55,7 +55,7 @@ _PORT_SECONDS = 30.0
 
 
 class Cache:
-    """What checks of one interface have in common, made once; concurrent checks wait for one making."""
+    """The objects that checks of one interface share, made once; concurrent checks wait for it."""
 
     def __init__(self) -> None:
         self._made: dict[Any, asyncio.Future[Any]] = {}
@@ -63,7 +63,7 @@ class Cache:
     async def once(self, key: Any, make: Callable[[], Awaitable[T]]) -> T:
         # A future and no lock: a failure is remembered too, so that twenty checks do not each wait for the same time-
         # out.
-        """Make something once; what making it raised is raised for everyone who wants it."""
+        """Make an object once; if that raises, every check that wants the object gets the error."""
         future = self._made.get(key)
         if future is None:
             future = self._made[key] = asyncio.ensure_future(make())
@@ -77,7 +77,7 @@ class Cache:
             del self._made[key]
 
     async def close(self) -> None:
-        """Stop what is still being made: nobody waits for it any more."""
+        """Stop making objects that no check waits for any more."""
         for future in self._made.values():
             future.cancel()
         await asyncio.gather(*self._made.values(), return_exceptions=True)
@@ -238,7 +238,7 @@ class Session:
                 self.created_tasks[str(update.get("taskId"))] = True
 
     async def close(self, seconds: float = CLEANUP_SECONDS) -> None:
-        """Delete and cancel what the checks left behind, for at most so many seconds, then close the connection."""
+        """Remove the checks' objects from the agent, for at most so many seconds, then close the connection."""
         await self.shared.close()
         await self.health.close()
         try:
@@ -311,7 +311,7 @@ class Session:
 
     @property
     def left(self) -> str:
-        """What may still be on the agent after :meth:`close`; empty for nothing that is known of."""
+        """The objects that may still be on the agent after :meth:`close`; empty if none is known."""
         number = len(self.unanswered)
         # Said, not hidden: on a paid agent a task that still runs costs money.
         asked = "1 message" if number == 1 else f"{number} messages"

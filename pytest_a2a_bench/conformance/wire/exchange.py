@@ -1,4 +1,4 @@
-"""What the judge keeps of the wire: bounds, redaction, and the line that repeats a request (pure)."""
+"""The evidence of exchanges: bounds, redaction, and the curl line that repeats a request (pure)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_a2a_bench.conformance.finding import Exchange, Finding
 from pytest_a2a_bench.redact import HIDDEN, KNOWN, hide_secrets
 
 SHOWN_BYTES = 65_536
-"""Most characters of one body that an exchange keeps as evidence; what is parsed may be larger."""
+"""Most characters of one body that an exchange keeps as evidence; parsed bodies may be larger."""
 EVENTS_KEPT = 200
 EVENT_BYTES = 8_192
 """Most events of a stream that an exchange keeps as evidence, and most characters of one."""
@@ -68,7 +68,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Takes secrets out of what is kept.
+    """Removes secrets from evidence.
 
     :param secrets: values that must appear nowhere.
     """

@@ -251,7 +251,7 @@ class _Reading:
         return "" if self.request.stream else "".join(map(dump, self.events))
 
     def reply(self, exchange: Exchange) -> WireReply:
-        """Return what was read."""
+        """Return the received messages."""
         events = tuple(self.events) if self.request.stream else ()
         return WireReply(
             exchange,

@@ -42,12 +42,12 @@ _CONNECTIONS = 64
 # Two looks without a byte between them: what is in the socket by then has been read.
 _STILL_SECONDS = 0.5
 _PING_BYTES = 4_096
-"""What may come in a stream before it has begun: comments that keep it open, every few seconds."""
+"""Lines that may come in a stream before its first event: comments that keep it open, every few seconds."""
 
 
 @dataclass(slots=True)
 class _Answer:
-    """What has been read so far."""
+    """The text that has been read so far."""
 
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)

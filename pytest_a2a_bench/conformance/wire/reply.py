@@ -37,7 +37,7 @@ class WireRequest:
     """One request, before it is spelled for a binding.
 
     :param operation: an operation's 1.0 name; on JSON-RPC any other method name goes out as it is.
-    :param body: replaces what would be sent: bytes and text as they are, anything else as JSON.
+    :param body: replaces the body: bytes and text as they are, anything else as JSON.
     :param version_header: value of ``A2A-Version``; None leaves it out.
     :param rpc_id: the JSON-RPC id; by default a new number.
     :param until: reading of a stream stops, with ``ended`` False, after the first event for which this is true.
@@ -65,7 +65,7 @@ class WireRequest:
     auth: bool | AuthParts = True
 
     def credentials(self, own: AuthParts) -> AuthParts:
-        """Return what to send, where ``own`` are the user's."""
+        """Return the credentials to send, where ``own`` are the user's."""
         return self.auth if isinstance(self.auth, AuthParts) else own if self.auth else AuthParts()
 
 
@@ -266,7 +266,7 @@ class Wire(Protocol):
     # One method for every operation: what differs between bindings (verbs, paths, envelopes) is the wire's business, so
     # that a check is written once and asked on each of them.
     async def call(self, request: WireRequest) -> WireReply:
-        """Send a request and read the answer; never raises for what the agent does.
+        """Send a request and read the answer; the agent's answer never raises.
 
         :raises CannotExpressError: if the binding has no form for the request.
         """
@@ -282,7 +282,7 @@ class SkipCheck(Exception):
 
 
 class NoAnswer(Exception):
-    """The agent did not answer what a check needs, so that nothing can be said about its requirement."""
+    """The agent gave no answer that a check needs, so that its requirement cannot be judged."""
 
     def __init__(self, message: str, reply: WireReply | None = None) -> None:
         self.reply = reply
@@ -290,7 +290,7 @@ class NoAnswer(Exception):
 
 
 def _as_json(value: Any) -> str:
-    """Return what stands where an error should; nothing where there is nothing."""
+    """Return the value in the place of an error; None if there is none."""
     return "" if value is None else json.dumps(value, ensure_ascii=False)[:300]
 
 

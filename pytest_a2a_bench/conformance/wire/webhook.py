@@ -1,4 +1,4 @@
-"""A small HTTP server, and the receiver of push notifications on it: it keeps what an agent delivers, within bounds."""
+"""A small HTTP server, and the receiver of push notifications on it, which keeps deliveries within bounds."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ async def _write(answer: HttpAnswer, send: Callable[[h11.Event], Awaitable[None]
 
 
 class WebhookReceiver(HttpServer):
-    """Listens for what agents deliver; use it as an async context manager on the loop that also makes the calls.
+    """Receives notifications of agents; use it as an async context manager on the loop that also makes the calls.
 
     :param everything: gets the requests to any path that no other hook has.
     """
@@ -226,7 +226,7 @@ class WebhookReceiver(HttpServer):
         await self.close()
 
     def hook(self, *, status: int = 200, delay: float = 0.0, late: int = _MOST_DELIVERIES) -> Hook:
-        """Return a new hook with a path that nobody can guess."""
+        """Return a new hook with a random path that cannot be guessed."""
         # Everything on a shared network can call this port; what is not from the agent must not be counted for it.
         name = secrets.token_urlsafe(12)
         self._hooks[name] = Hook(f"{self.place.url_at(self.port)}/{name}", status, delay, late)
@@ -247,7 +247,7 @@ class WebhookReceiver(HttpServer):
 async def read_request(
     http: h11.Connection, reader: asyncio.StreamReader, send: Callable[[h11.Event], Awaitable[None]]
 ) -> tuple[str, Delivery] | None:
-    """Return a request's path and what it delivers; None where the peer goes without asking.
+    """Return a request's path and its delivery; None if the peer closes without a request.
 
     :raises h11.RemoteProtocolError: if it is no request, or too large.
     """
