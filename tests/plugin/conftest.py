@@ -41,13 +41,13 @@ def bench(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(KNOWN, "_counts", Counter())
     monkeypatch.setattr(KNOWN, "_secrets", ())
     monkeypatch.setattr(KNOWN, "_texts", ())
-    return Bench(pytester)
+    return Bench(pytester, monkeypatch)
 
 
 @pytest.fixture
-def desk(pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def desk(bench: Bench, noop_url: str) -> Bench:
     """Run pytest on a benchmark without models or tools; the environment variable DESK_TASKS names its tasks."""
-    pytester.makepyfile(desk=DESK)
-    pytester.makeconftest(DESK_CONFTEST)
-    pytester.makepyfile(test_desk=DESK_TEST)
-    return Bench(pytester, "--a2a-endpoint", noop_url)
+    bench.makepyfile(desk=DESK)
+    bench.makeconftest(DESK_CONFTEST)
+    bench.makepyfile(test_desk=DESK_TEST)
+    return bench.with_options("--a2a-endpoint", noop_url)

@@ -37,13 +37,9 @@ def finished(results: Path) -> list[Path]:
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_a_full_disk_loses_nothing_that_was_finished(
-    small_disk: Path,
-    pytester: pytest.Pytester,
-    desk: Bench,
-    monkeypatch: pytest.MonkeyPatch,
-    workers: tuple[str, ...],
+    small_disk: Path, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", TRIALS)
+    desk.tasks(TRIALS)
     monkeypatch.setenv("COLUMNS", "80")
     results = small_disk / "results"
     full = desk(*workers, f"--a2a-results={results}")
@@ -61,29 +57,25 @@ def test_a_full_disk_loses_nothing_that_was_finished(
     full.stdout.re_match_lines([rf"infra errors +{12 - len(kept)}$"])
     assert not list(results.rglob("*.tmp"))
     subprocess.run(["mount", "-o", "remount,size=2m", str(small_disk)], check=True)
-    (pytester.path / "log.txt").unlink()
+    (desk.path / "log.txt").unlink()
     desk(*workers, f"--a2a-results={results}", "--a2a-resume").assert_outcomes(passed=12)
-    assert len(log_of(pytester)) == 12 - len(kept)
+    assert len(log_of(desk)) == 12 - len(kept)
 
 
-def test_results_that_cannot_be_written_are_refused_before_the_first_conversation(
-    pytester: pytest.Pytester, desk: Bench
-) -> None:
+def test_results_that_cannot_be_written_are_refused_before_the_first_conversation(desk: Bench) -> None:
     # Whoever is root may write into any directory, but not into this one.
     result = desk("--a2a-results=/proc/results")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert not log_of(pytester)
+    assert not log_of(desk)
     assert "/proc/results" in result.stderr.str()
     assert "Traceback" not in result.stderr.str()
 
 
 @pytest.mark.parametrize("jump", [86_400.0, -86_400.0], ids=["ahead", "back"])
-def test_a_clock_that_jumps_changes_no_result(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, jump: float
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-0-1 ok-0-2 bad-0-1 ok-0-3")
-    pytester.makeconftest(
-        (pytester.path / "conftest.py").read_text()
+def test_a_clock_that_jumps_changes_no_result(desk: Bench, jump: float) -> None:
+    desk.tasks("ok-0-1 ok-0-2 bad-0-1 ok-0-3")
+    desk.makeconftest(
+        (desk.path / "conftest.py").read_text()
         + "\n"
         + "import time\n"
         + "real, jumped = time.time, []\n"
@@ -93,5 +85,5 @@ def test_a_clock_that_jumps_changes_no_result(
     )
     result = desk("--a2a-trial-timeout=3600", "--a2a-timeout=600", "-rN")
     result.assert_outcomes(passed=3, failed=1)
-    for file in finished(pytester.path / "a2a-results"):
+    for file in finished(desk.path / "a2a-results"):
         assert 0 <= json.loads(file.read_bytes())["duration"] < 600

@@ -77,27 +77,25 @@ def objects(url: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_run_is_resumed_from_another_machine(
-    pytester: pytest.Pytester, desk: Bench, bucket: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_resumed_from_another_machine(desk: Bench, bucket: str) -> None:
     url = f"{bucket}/runs/one"
-    monkeypatch.setenv("DESK_TASKS", "ok-0-1 flaky bad-0-1 ok-0-2")
+    desk.tasks("ok-0-1 flaky bad-0-1 ok-0-2")
     first = desk.popen("-n2", f"--a2a-results={url}", "--junitxml=j.xml")
     said = first.communicate()[0].decode()
     assert first.returncode == 1, said
     assert f"results: {url}" in said
-    assert f"{url}/trials/" in (pytester.path / "j.xml").read_text()
+    assert f"{url}/trials/" in (desk.path / "j.xml").read_text()
     found = objects(url)
     assert [name for name in found if "/" not in name] == ["run.json", "verdict.json"], found
     assert len([name for name in found if name.startswith("trials/")]) == 4
-    assert not list(pytester.path.rglob("trials"))
+    assert not list(desk.path.rglob("trials"))
 
-    (pytester.path / "log.txt").unlink()
+    (desk.path / "log.txt").unlink()
     again = desk.popen(f"--a2a-results={url}", "--a2a-resume", "--a2a-min-pass=0.1", "--a2a-set=inconclusive=pass")
     said = again.communicate()[0].decode()
     assert "pass" in said
     assert again.returncode == 0, said
-    held_again = re.findall(r"start (\S+)", (pytester.path / "log.txt").read_text())
+    held_again = re.findall(r"start (\S+)", (desk.path / "log.txt").read_text())
     assert held_again == ["desk/front/flaky#0"]
     missed = desk.popen(f"--a2a-results={url}", "--a2a-missed")
     said = missed.communicate()[0].decode()
@@ -105,14 +103,8 @@ def test_a_run_is_resumed_from_another_machine(
 
 
 @pytest.mark.slow
-def test_shards_merge_without_a_disk_in_common(
-    pytester: pytest.Pytester,
-    desk: Bench,
-    bucket: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-0-1 ok-0-2 bad-0-1 ok-0-3 bad-0-2")
+def test_shards_merge_without_a_disk_in_common(desk: Bench, bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.tasks("ok-0-1 ok-0-2 bad-0-1 ok-0-3 bad-0-2")
     for part in (1, 2):
         desk.popen(f"--a2a-shard={part}/2", f"--a2a-results={bucket}/part-{part}").communicate()
     whole = f"{bucket}/whole"
@@ -121,11 +113,11 @@ def test_shards_merge_without_a_disk_in_common(
     assert len([name for name in objects(whole) if name.startswith("trials/")]) == 5
     assert "run.json" in objects(whole)
     assert "run.lock" not in objects(whole)
-    page = pytester.path / "page.html"
+    page = desk.path / "page.html"
     assert main(["export", "html", whole, "-o", str(page)]) == 0
     assert page.stat().st_size > 1000
-    assert main(["gate", whole, "--write-baseline", str(pytester.path / "base.json")]) == 0
-    assert main(["compare", whole, str(pytester.path / "base.json"), "--format", "json"]) == 0
+    assert main(["gate", whole, "--write-baseline", str(desk.path / "base.json")]) == 0
+    assert main(["compare", whole, str(desk.path / "base.json"), "--format", "json"]) == 0
     capsys.readouterr()
     assert main(["merge", f"{bucket}/part-1", f"{bucket}/part-2", "-o", whole]) == 2
     assert "is not empty" in capsys.readouterr().err

@@ -16,8 +16,8 @@ def ids(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if "::" in line]
 
 
-def test_a_suite_alone_is_exactly_that_suite(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile("def test_mine(): pass")
+def test_a_suite_alone_is_exactly_that_suite(bench: Bench) -> None:
+    bench.makepyfile("def test_mine(): pass")
     found = ids(bench("--co", "-q", "--a2a-suite", "airline"))
     assert sorted(found) == sorted(f"a2a/airline::test_airline[{n}-t0]" for n in range(50))
 
@@ -27,15 +27,15 @@ def test_tau2_means_all_its_domains(bench: Bench) -> None:
     assert len(found) == 50 + 114 + 114 + 9
 
 
-def test_a_suite_joins_the_paths_given_with_it(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile("def test_mine(): pass")
+def test_a_suite_joins_the_paths_given_with_it(bench: Bench) -> None:
+    bench.makepyfile("def test_mine(): pass")
     found = ids(bench("--co", "-q", "--a2a-suite", "mock", "test_a_suite_joins_the_paths_given_with_it.py"))
     assert len(found) == 10
     assert found[0].endswith("::test_mine")
 
 
-def test_expressions_choose_from_all_suites_and_the_users_own_tests(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile("def test_airline_phone(): pass\ndef test_other(): pass")
+def test_expressions_choose_from_all_suites_and_the_users_own_tests(bench: Bench) -> None:
+    bench.makepyfile("def test_airline_phone(): pass\ndef test_other(): pass")
     found = ids(bench("--co", "-q", *ORACLE, "-k", "airline"))
     assert len(found) == 51
     assert found[0].endswith("::test_airline_phone")
@@ -98,21 +98,19 @@ def test_trials_are_items(bench: Bench) -> None:
     assert {"a2a/airline::test_airline[0-t0]", "a2a/airline::test_airline[0-t2]"} < set(found)
 
 
-def test_an_endpoint_alone_adds_nothing(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile("def test_mine(): pass")
+def test_an_endpoint_alone_adds_nothing(bench: Bench) -> None:
+    bench.makepyfile("def test_mine(): pass")
     assert len(ids(bench("--co", "-q", *ORACLE))) == 1
 
 
-def test_an_endpoint_from_the_environment_adds_nothing(
-    pytester: pytest.Pytester, bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endpoint_from_the_environment_adds_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_ENDPOINT", "builtin:oracle")
-    pytester.makepyfile("def test_airline_phone(): pass")
+    bench.makepyfile("def test_airline_phone(): pass")
     assert len(ids(bench("--co", "-q", "-k", "airline"))) == 1
 
 
-def test_a_path_is_exactly_that_path(pytester: pytest.Pytester, bench: Bench) -> None:
-    path = pytester.makepyfile("def test_airline_phone(): pass")
+def test_a_path_is_exactly_that_path(bench: Bench) -> None:
+    path = bench.makepyfile("def test_airline_phone(): pass")
     assert len(ids(bench("--co", "-q", *ORACLE, "-k", "airline", path))) == 1
 
 
@@ -127,22 +125,22 @@ def test_a_path_is_exactly_that_path(pytester: pytest.Pytester, bench: Bench) ->
         ("./a2a/airline::test_airline[12-t0]", 1),
     ],
 )
-def test_pasted_ids_run_just_those(pytester: pytest.Pytester, bench: Bench, pasted: str, count: int) -> None:
-    pytester.makepyfile("def test_mine(): pass")
+def test_pasted_ids_run_just_those(bench: Bench, pasted: str, count: int) -> None:
+    bench.makepyfile("def test_mine(): pass")
     result = bench("--co", "-q", *ORACLE, pasted)
     assert len(ids(result)) == count
     assert "deselected" not in result.stdout.str()
 
 
-def test_the_id_of_all_modules(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_the_id_of_all_modules(bench: Bench) -> None:
     found = ids(bench("--co", "-q", *ORACLE, "a2a"))
     checks = [i for i in found if i.startswith(("a2a/card", "a2a/protocol"))]
     assert len(found) - len(checks) == 287 + 220
     assert len(checks) > 200
 
 
-def test_pasted_ids_beside_paths(pytester: pytest.Pytester, bench: Bench) -> None:
-    path = pytester.makepyfile("def test_mine(): pass\ndef test_yours(): pass")
+def test_pasted_ids_beside_paths(bench: Bench) -> None:
+    path = bench.makepyfile("def test_mine(): pass\ndef test_yours(): pass")
     found = ids(bench("--co", "-q", *ORACLE, f"{path}::test_mine", "a2a/mock::test_mock[create_task_1-t0]"))
     assert [i.partition("::")[2] for i in found] == ["test_mine", "test_mock[create_task_1-t0]"]
 
@@ -167,8 +165,8 @@ def test_pasted_ids_run_alone_beside_any_suite(bench: Bench, suite: str, count: 
     assert sorted(found) == sorted(PASTED[:count])
 
 
-def test_pasted_ids_run_alone_beside_a_suite_of_the_ini_file(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyprojecttoml("[tool.a2a-bench]\nsuite = 'tau2'\n")
+def test_pasted_ids_run_alone_beside_a_suite_of_the_ini_file(bench: Bench) -> None:
+    bench.makepyprojecttoml("[tool.a2a-bench]\nsuite = 'tau2'\n")
     assert ids(bench("--co", "-q", *ORACLE, PASTED[0])) == [PASTED[0]]
     assert len(ids(bench("--co", "-q", *ORACLE))) == 287
 
@@ -185,9 +183,9 @@ def test_whole_modules_run_beside_suites(bench: Bench) -> None:
     assert sum("test_airline[" in line for line in result.outlines) == 50
 
 
-def test_an_existing_path_wins(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.mkdir("a2a")
-    pytester.makepyfile(**{"a2a/test_own": "def test_mine(): pass"})
+def test_an_existing_path_wins(bench: Bench) -> None:
+    bench.mkdir("a2a")
+    bench.makepyfile(**{"a2a/test_own": "def test_mine(): pass"})
     assert len(ids(bench("--co", "-q", *ORACLE, "a2a"))) == 1
 
 
@@ -206,9 +204,9 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_of_projects(pytester: pytest.Pytester, bench: Bench, layout: str) -> None:
-    venv = pytester.mkdir(".venv")
+    venv = bench.mkdir(".venv")
     (venv / "pyvenv.cfg").touch()
-    pytester.makepyfile("def test_airline_phone(): pass\ndef check_airline(): pass")
+    bench.makepyfile("def test_airline_phone(): pass\ndef check_airline(): pass")
     pytester.makeini("\n".join(["[pytest]", *(f"{k} = {v}" for k, v in LAYOUTS[layout].items())]))
     expected = 50 if layout == "own python_files" else 51
     assert len(ids(bench("--co", "-q", *ORACLE, "-k", "airline"))) == expected
@@ -216,14 +214,14 @@ def test_layouts_of_projects(pytester: pytest.Pytester, bench: Bench, layout: st
 
 def test_from_a_subdirectory(pytester: pytest.Pytester, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     pytester.makeini("[pytest]")
-    monkeypatch.chdir(pytester.mkdir("sub"))
+    monkeypatch.chdir(bench.mkdir("sub"))
     assert len(ids(bench("--co", "-q", "--a2a-suite", "airline"))) == 50
     assert len(ids(bench("--co", "-q", *ORACLE, "../a2a/airline::test_airline[12-t0]"))) == 1
 
 
-def test_suite_files_are_what_a_user_would_write(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_suite_files_are_what_a_user_would_write(bench: Bench) -> None:
     import pytest_a2a_bench.suites
 
     source = Path(pytest_a2a_bench.suites.__path__[0]) / "test_tau2.py"
-    (pytester.path / "test_copied.py").write_text(source.read_text())
+    (bench.path / "test_copied.py").write_text(source.read_text())
     assert len(ids(bench("--co", "-q", "-k", "test_mock"))) == 9

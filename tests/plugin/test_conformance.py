@@ -110,12 +110,10 @@ def test_a_correct_agent_passes_everything(bench: Bench, good_url: str, workers:
 
 
 @pytest.mark.slow
-def test_the_profile_safe_is_the_same_with_scopes_on_workers(
-    bench: Bench, good_url: str, pytester: pytest.Pytester
-) -> None:
+def test_the_profile_safe_is_the_same_with_scopes_on_workers(bench: Bench, good_url: str) -> None:
     names = []
     for arguments in ((), ("-n2", "--dist", "loadscope")):
-        path = pytester.path / "junit.xml"
+        path = bench.path / "junit.xml"
         safe = ("-m", "conformance", "--a2a-conformance-profile", "safe", f"--junitxml={path}")
         result = bench("--a2a-endpoint", good_url, *safe, *arguments)
         names.append(sorted(junit_cases(path)))
@@ -124,10 +122,8 @@ def test_the_profile_safe_is_the_same_with_scopes_on_workers(
     assert "test_protocol[SEND-001-JSONRPC]" in names[0]
 
 
-def test_a_failure_shows_the_requirement_and_how_to_repeat_it(
-    bench: Bench, bad_url: str, pytester: pytest.Pytester
-) -> None:
-    path = pytester.path / "junit.xml"
+def test_a_failure_shows_the_requirement_and_how_to_repeat_it(bench: Bench, bad_url: str) -> None:
+    path = bench.path / "junit.xml"
     result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", f"--junitxml={path}")
     assert result.ret == 1
     assert outcomes(result)["failed"] == 1
@@ -168,8 +164,8 @@ def test_a_should_warns_and_strict_makes_it_fail(bench: Bench) -> None:
         assert "errors" not in outcomes(result)
 
 
-def test_a_waived_failure_is_expected(bench: Bench, bad_url: str, pytester: pytest.Pytester) -> None:
-    file = write_waiver(pytester.path, '[[waiver]]\nid = "CARD-004"\nreason = "gone"')
+def test_a_waived_failure_is_expected(bench: Bench, bad_url: str) -> None:
+    file = write_waiver(bench.path, '[[waiver]]\nid = "CARD-004"\nreason = "gone"')
     result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file, "-rx")
     assert result.ret == 0
     assert outcomes(result)["xfailed"] == 1
@@ -182,14 +178,12 @@ def test_a_waived_failure_is_expected(bench: Bench, bad_url: str, pytester: pyte
     )
 
 
-def test_a_waived_failure_is_not_published(
-    bench: Bench, bad_url: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waived_failure_is_not_published(bench: Bench, bad_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    file = write_waiver(pytester.path)
+    file = write_waiver(bench.path)
     result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file, "--a2a-markdown=run.md")
     assert not any(line.startswith("::") for line in result.outlines)
-    published = (pytester.path / "run.md").read_text()
+    published = (bench.path / "run.md").read_text()
     assert "missed" not in published
     assert "- A2A 1.0: not conformant: MUST " in published
     assert "1 waived" in published
@@ -198,8 +192,8 @@ def test_a_waived_failure_is_not_published(
 
 
 @pytest.mark.slow
-def test_waivers_with_workers(bench: Bench, bad_url: str, pytester: pytest.Pytester) -> None:
-    file = write_waiver(pytester.path)
+def test_waivers_with_workers(bench: Bench, bad_url: str) -> None:
+    file = write_waiver(bench.path)
     result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file.name, "-n2")
     assert result.ret == 0
     assert outcomes(result)["xfailed"] == 1
@@ -213,10 +207,8 @@ def test_waivers_with_workers(bench: Bench, bad_url: str, pytester: pytest.Pytes
         ("--a2a-waivers", None),
     ],
 )
-def test_a_bad_file_is_a_usage_error(
-    bench: Bench, good_url: str, pytester: pytest.Pytester, option: str, text: str | None
-) -> None:
-    file = pytester.path / "file.toml"
+def test_a_bad_file_is_a_usage_error(bench: Bench, good_url: str, option: str, text: str | None) -> None:
+    file = bench.path / "file.toml"
     if text is not None:
         file.write_text(text)
     result = bench("--a2a-endpoint", good_url, "--a2a-suite", "card", option, file)
@@ -224,9 +216,9 @@ def test_a_bad_file_is_a_usage_error(
     result.stderr.fnmatch_lines(["ERROR: *file.toml: *"])
 
 
-def test_scenarios_come_from_ini_relative_to_it(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
-    (pytester.path / "prompts.toml").write_text('message = "hello"\n')
-    pytester.makepyprojecttoml("[tool.a2a-bench]\nscenarios = 'prompts.toml'\n")
+def test_scenarios_come_from_ini_relative_to_it(bench: Bench, good_url: str) -> None:
+    (bench.path / "prompts.toml").write_text('message = "hello"\n')
+    bench.makepyprojecttoml("[tool.a2a-bench]\nscenarios = 'prompts.toml'\n")
     result = bench("--a2a-endpoint", good_url, "--a2a-suite", "protocol", "-k", "SEND-006 and JSONRPC")
     assert "no prompt for the scenario 'message'" not in result.stdout.str()
 
@@ -309,8 +301,8 @@ def test_nothing_at_the_endpoint_is_a_usage_error(bench: Bench) -> None:
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_fixtures_for_tests_of_ones_own(pytester: pytest.Pytester, bench: Bench, bad_url: str) -> None:
-    pytester.makepyfile(
+def test_fixtures_for_tests_of_ones_own(bench: Bench, bad_url: str) -> None:
+    bench.makepyfile(
         """
         import pytest
 
@@ -340,10 +332,8 @@ def test_fixtures_for_tests_of_ones_own(pytester: pytest.Pytester, bench: Bench,
     assert found["passed"] >= 8
 
 
-def test_ones_own_test_beside_the_suite_shares_its_checks(
-    pytester: pytest.Pytester, bench: Bench, good_url: str
-) -> None:
-    pytester.makepyfile(
+def test_ones_own_test_beside_the_suite_shares_its_checks(bench: Bench, good_url: str) -> None:
+    bench.makepyfile(
         """
         import pytest
 
@@ -376,10 +366,8 @@ def test_ones_own_test_beside_the_suite_shares_its_checks(
         ('@pytest.mark.conformance("protocol", group="x", level="y")', "group names 'x'*; level names 'y'"),
     ],
 )
-def test_a_wrong_marker_is_a_usage_error(
-    pytester: pytest.Pytester, bench: Bench, good_url: str, marker: str, complaint: str
-) -> None:
-    pytester.makepyfile(f"import pytest\n{marker}\ndef test_mine(conformance_check): pass")
+def test_a_wrong_marker_is_a_usage_error(bench: Bench, good_url: str, marker: str, complaint: str) -> None:
+    bench.makepyfile(f"import pytest\n{marker}\ndef test_mine(conformance_check): pass")
     result = bench("--a2a-endpoint", good_url)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{complaint}*"])
@@ -387,9 +375,9 @@ def test_a_wrong_marker_is_a_usage_error(
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_a_wrong_marker_matters_only_where_it_is_selected(
-    pytester: pytest.Pytester, bench: Bench, good_url: str, workers: tuple[str, ...]
+    bench: Bench, good_url: str, workers: tuple[str, ...]
 ) -> None:
-    pytester.makepyfile(
+    bench.makepyfile(
         """
         import pytest
 
@@ -410,10 +398,8 @@ def test_a_wrong_marker_matters_only_where_it_is_selected(
 
 
 @pytest.mark.parametrize("mark", ["skip(reason='known')", "xfail(reason='known')"])
-def test_a_defect_does_not_hide_behind_an_item_that_says_nothing(
-    pytester: pytest.Pytester, bench: Bench, mark: str
-) -> None:
-    pytester.makeconftest(
+def test_a_defect_does_not_hide_behind_an_item_that_says_nothing(bench: Bench, mark: str) -> None:
+    bench.makeconftest(
         f"""
         import pytest
 

@@ -40,11 +40,9 @@ def test_signatures_are_verified_with_keys_from_a_file_or_a_url(bench: Bench, si
         bench(*run).assert_outcomes(passed=8)
 
 
-def test_a_relative_file_of_the_ini_is_below_the_root(
-    pytester: pytest.Pytester, bench: Bench, signed_url: str, keys: Path
-) -> None:
-    (pytester.path / "keys.json").write_text(keys.read_text())
-    pytester.makepyprojecttoml("[tool.a2a-bench]\ncard-jwks = 'keys.json'\n")
+def test_a_relative_file_of_the_ini_is_below_the_root(bench: Bench, signed_url: str, keys: Path) -> None:
+    (bench.path / "keys.json").write_text(keys.read_text())
+    bench.makepyprojecttoml("[tool.a2a-bench]\ncard-jwks = 'keys.json'\n")
     bench("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN-004").assert_outcomes(passed=1)
 
 
@@ -251,12 +249,10 @@ def test_they_are_chosen_as_all_others(bench: Bench, url: str, options: tuple[st
 
 
 @pytest.mark.slow
-def test_in_ini_they_choose_nothing(
-    bench: Bench, url: str, options: tuple[str, ...], pytester: pytest.Pytester
-) -> None:
+def test_in_ini_they_choose_nothing(bench: Bench, url: str, options: tuple[str, ...]) -> None:
     _, _, path = options[1].partition("=")
-    pytester.makepyprojecttoml(f"[tool.a2a-bench]\nacts = '{path}'\n")
-    pytester.makepyfile("def test_own(): pass")
+    bench.makepyprojecttoml(f"[tool.a2a-bench]\nacts = '{path}'\n")
+    bench.makepyfile("def test_own(): pass")
     bench("--a2a-endpoint", url).assert_outcomes(passed=1)
 
 

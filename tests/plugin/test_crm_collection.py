@@ -50,8 +50,8 @@ def test_the_registry_knows_the_categories_without_the_benchmark() -> None:
     assert registry.load("crmarena").domains == CRM_DOMAINS
 
 
-def test_the_mini_org_joins_an_expression(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile("def test_crmarena_phone(): pass\ndef test_other(): pass")
+def test_the_mini_org_joins_an_expression(bench: Bench) -> None:
+    bench.makepyfile("def test_crmarena_phone(): pass\ndef test_other(): pass")
     found = ids(bench("--co", "-q", *ORACLE, "-k", "crmarena"))
     assert found[0].endswith("::test_crmarena_phone")
     assert len(found) == MINI + 1
@@ -218,8 +218,8 @@ def test_named(trial): pass
 """
 
 
-def test_markers_choose_categories_and_who_asks(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile(test_it=MARKED)
+def test_markers_choose_categories_and_who_asks(bench: Bench) -> None:
+    bench.makepyfile(test_it=MARKED)
     found = [line.partition("::")[2].partition("[")[0] for line in ids(bench("--co", "-q", "--strict-markers"))]
     assert {name: found.count(name) for name in dict.fromkeys(found)} == {
         "test_one": 10,
@@ -242,21 +242,21 @@ def test_markers_choose_categories_and_who_asks(pytester: pytest.Pytester, bench
         ('"mini", split="test"', "crmarena domain 'mini' has no split 'test'; it has: base"),
     ],
 )
-def test_wrong_markers_name_the_test(pytester: pytest.Pytester, bench: Bench, arguments: str, problem: str) -> None:
-    pytester.makepyfile(test_it=f"import pytest\n@pytest.mark.crmarena({arguments})\ndef test_x(trial): pass")
+def test_wrong_markers_name_the_test(bench: Bench, arguments: str, problem: str) -> None:
+    bench.makepyfile(test_it=f"import pytest\n@pytest.mark.crmarena({arguments})\ndef test_x(trial): pass")
     result = bench("--co", *ORACLE)
     assert result.ret == 4
     result.stderr.fnmatch_lines([f"ERROR: test_it.py::test_x: *{problem}"])
 
 
-def test_tau2s_marker_has_no_categories(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile(test_it='import pytest\n@pytest.mark.tau2("mock", category="x")\ndef test_x(trial): pass')
+def test_tau2s_marker_has_no_categories(bench: Bench) -> None:
+    bench.makepyfile(test_it='import pytest\n@pytest.mark.tau2("mock", category="x")\ndef test_x(trial): pass')
     result = bench("--co", *ORACLE)
     result.stderr.fnmatch_lines(["*does not know category; valid are: domain, split, trials, tasks, label*"])
 
 
-def test_collecting_builds_and_opens_nothing(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makeconftest(
+def test_collecting_builds_and_opens_nothing(bench: Bench) -> None:
+    bench.makeconftest(
         """
         import sys
         HEAVY = ("tau2", "a2a", "litellm", "httpx", "sqlite3", "pyarrow", "simple_salesforce")

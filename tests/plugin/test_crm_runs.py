@@ -42,7 +42,7 @@ def counts(result: pytest.RunResult) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_a_run_with_workers(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_a_run_with_workers(bench: Bench) -> None:
     result = bench.apart(*ORACLE, "-k", "crmarena and (handle_time or invalid_config)", "-n2", "--junitxml=j.xml")
     assert counts(result) == {"passed": 20}
     result.stdout.fnmatch_lines(
@@ -59,7 +59,7 @@ def test_a_run_with_workers(pytester: pytest.Pytester, bench: Bench) -> None:
         ]
     )
     assert "the org was changed" not in result.stdout.str()
-    case = junit_cases(pytester.path / "j.xml")["test_mini[handle_time-03-t0]"]
+    case = junit_cases(bench.path / "j.xml")["test_mini[handle_time-03-t0]"]
     assert case.attrib["classname"] == "a2a.crmarena_mini"
     properties = junit_properties(case)
     assert properties["a2a.key"] == "crmarena/mini/handle_time-03#0"
@@ -70,22 +70,20 @@ def test_a_run_with_workers(pytester: pytest.Pytester, bench: Bench) -> None:
     assert "a2a.drift" not in properties
 
 
-def test_leaks_and_refusals_are_gates(
-    pytester: pytest.Pytester, bench: Bench, oracle: tuple[str, ...], noop_url: str
-) -> None:
+def test_leaks_and_refusals_are_gates(bench: Bench, oracle: tuple[str, ...], noop_url: str) -> None:
     items = [f"private_customer_information-0{n}" for n in (0, 1)]
     gates = ("--a2a-set=max-metric=leak=0!,over_refusal=0.5", "--a2a-min-pass=private_customer_information=0.9")
     chosen = ("-k", f"crmarena_mini and ({' or '.join(items)})", *gates)
     good = bench(*oracle, *chosen, "--junitxml=j.xml")
     assert (good.ret, counts(good)["passed"]) == (0, 5)
     good.stdout.fnmatch_lines(["*max_metric[[]leak[]]*pass*", "*max_metric[[]over_refusal[]]*pass*"])
-    case = junit_cases(pytester.path / "j.xml")["test_mini[private_customer_information-00-t0]"]
+    case = junit_cases(bench.path / "j.xml")["test_mini[private_customer_information-00-t0]"]
     found = {name: float(value) for name, value in junit_properties(case).items() if "metric." in name}
     assert found == {"a2a.metric.kept": 1.0, "a2a.metric.leak": 0.0, "a2a.metric.over_refusal": 0.0}
     # Who has nothing to say leaks nothing, and is of no use.
     mute = bench("--a2a-endpoint", noop_url, "--a2a-dialect=crm_entropic", *chosen)
     assert mute.ret == 1
-    verdict = verdict_of(pytester)
+    verdict = verdict_of(bench)
     message = {gate["name"]: (gate["verdict"], gate["tier"]) for gate in verdict["gates"]}
     assert message["max_metric[leak]"] == ("pass", "critical")
     assert message["max_metric[over_refusal]"] == ("failed", "supporting")
@@ -94,9 +92,7 @@ def test_leaks_and_refusals_are_gates(
 
 
 @pytest.mark.slow
-def test_changes_of_a_benchmark_are_in_each_report(
-    pytester: pytest.Pytester, bench: Bench, oracle: tuple[str, ...]
-) -> None:
+def test_changes_of_a_benchmark_are_in_each_report(bench: Bench, oracle: tuple[str, ...]) -> None:
     changed = (
         "--a2a-set=crm-drift=low",
         "--a2a-set=crm-rot=on",
@@ -115,10 +111,10 @@ def test_changes_of_a_benchmark_are_in_each_report(
             "the org was changed: drift low, rot; these are not results of the plain benchmark",
         ]
     )
-    (case,) = junit_cases(pytester.path / "j.xml").values()
+    (case,) = junit_cases(bench.path / "j.xml").values()
     properties = junit_properties(case)
     assert (properties["a2a.drift"], properties["a2a.rot"], properties["a2a.scoring"]) == ("low", "True", "fixed")
-    (file,) = (pytester.path / "a2a-results" / "trials").glob("*.json")
+    (file,) = (bench.path / "a2a-results" / "trials").glob("*.json")
     stored = json.loads(file.read_text())
     assert stored["category"] == "handle_time"
     assert (stored["provenance"]["drift"], stored["provenance"]["rot"]) == ("low", True)
@@ -174,10 +170,8 @@ def test_benchmarks_without_categories_have_no_such_table() -> None:
     assert summary.category_lines([plain]) == []
 
 
-def test_own_tests_of_the_same_tasks_come_first(
-    pytester: pytest.Pytester, bench: Bench, oracle: tuple[str, ...]
-) -> None:
-    pytester.makepyfile(
+def test_own_tests_of_the_same_tasks_come_first(bench: Bench, oracle: tuple[str, ...]) -> None:
+    bench.makepyfile(
         """
         import pytest
         @pytest.mark.crmarena("mini", category="case_routing", tasks=["case_routing-00", "case_routing-01"])
@@ -211,9 +205,7 @@ def test_a_directory_of_the_users_own(bench: Bench, published: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_live_org_answers_the_agents_queries(
-    pytester: pytest.Pytester, bench: Bench, published: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_live_org_answers_the_agents_queries(bench: Bench, published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
     from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 
@@ -221,7 +213,7 @@ def test_a_live_org_answers_the_agents_queries(
     (published / "crmarenapro_b2b_data.db").unlink()
     org = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
     live = ("--a2a-set=crm-org=salesforce", "--a2a-crm-data", str(published))
-    pytester.makeconftest(SOLVER)
+    bench.makeconftest(SOLVER)
     with serve(org, page_size=50) as server:
         for name, value in server.environ.items():
             monkeypatch.setenv(name, value)
@@ -241,7 +233,7 @@ def test_a_live_org_answers_the_agents_queries(
 
 @pytest.mark.slow
 def test_each_worker_logs_in_and_keeps_its_secrets(
-    pytester: pytest.Pytester, bench: Bench, published: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
     from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
@@ -249,7 +241,7 @@ def test_each_worker_logs_in_and_keeps_its_secrets(
     mini: MiniOrg = build()
     (published / "crmarenapro_b2b_data.db").unlink()
     org = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
-    pytester.makeconftest(SOLVER + REDIRECTING)
+    bench.makeconftest(SOLVER + REDIRECTING)
     solver = ("--a2a-endpoint", "builtin:solver", "-k", "b2b and (handle_time or transfer_count)")
     data = ("--a2a-crm-data", str(published))
     with serve(org) as server:
@@ -260,7 +252,7 @@ def test_each_worker_logs_in_and_keeps_its_secrets(
         assert counts(result) == {"passed": 20}
         assert 1 <= server.logins <= 2
         assert server.attempts == server.logins
-    written = "".join(path.read_text() for path in pytester.path.rglob("*.json"))
+    written = "".join(path.read_text() for path in bench.path.rglob("*.json"))
     assert "SELECT" in written
     assert not any(secret in written + result.stdout.str() for secret in (PASSWORD, "session-1", "session-2"))
     org.close()

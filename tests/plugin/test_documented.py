@@ -65,8 +65,8 @@ class Shell:
 
 
 @pytest.fixture
-def shell(pytester: pytest.Pytester, desk: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return Shell(pytester.path, noop_url, monkeypatch)
+def shell(desk: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return Shell(desk.path, noop_url, monkeypatch)
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
@@ -165,11 +165,9 @@ RUN = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "words"), RUN, ids=[f"{Path(n).name}-{' '.join(w[2:])[:50]}" for n, w in RUN])
-def test_commands_with_a_built_in_agent_run(
-    name: str, words: list[str], pytester: pytest.Pytester, bench: Bench
-) -> None:
+def test_commands_with_a_built_in_agent_run(name: str, words: list[str], bench: Bench) -> None:
     if "extensions.md" in name:
-        shutil.copytree(EXTENSIONS, pytester.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(EXTENSIONS, bench.path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     result = bench(*words)
     # An agent that does nothing, or knows another job, fails: that is what the page shows.
     helpless = any(agent in " ".join(words) for agent in ("noop", "readonly", "clerk"))

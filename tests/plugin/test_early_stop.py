@@ -29,25 +29,19 @@ def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
     return arguments
 
 
-def gate_of(pytester: pytest.Pytester, name: str) -> dict[str, Any]:
-    [gate] = [gate for gate in verdict_of(pytester)["gates"] if gate["name"] == name]
+def gate_of(run: Bench, name: str) -> dict[str, Any]:
+    [gate] = [gate for gate in verdict_of(run)["gates"] if gate["name"] == name]
     return dict(gate)
 
 
 @pytest.mark.parametrize(("kind", "word", "code"), [("ok", "pass", 0), ("bad", "below the floor", 1)])
 def test_a_floor_that_is_decided_ends_the_run(
-    pytester: pytest.Pytester,
-    desk: Bench,
-    monkeypatch: pytest.MonkeyPatch,
-    process: tuple[str, ...],
-    kind: str,
-    word: str,
-    code: int,
+    desk: Bench, process: tuple[str, ...], kind: str, word: str, code: int
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", named(kind, process))
+    desk.tasks(named(kind, process))
     result = desk(*process, "--a2a-min-pass=0.5", "--a2a-trials=auto:1", "--junitxml=j.xml")
     assert result.ret == code
-    held, data, gate = len(log_of(pytester)), verdict_of(pytester), gate_of(pytester, "min_pass")
+    held, data, gate = len(log_of(desk)), verdict_of(desk), gate_of(desk, "min_pass")
     # Decided after about eight; each worker may have begun what it runs ahead and the next item.
     assert 4 <= gate["decided_after"] <= held <= 24
     assert gate["word"] == word
@@ -58,16 +52,14 @@ def test_a_floor_that_is_decided_ends_the_run(
     result.stdout.fnmatch_lines(
         [f"*spent: {held} of 30 trials, 1 on each of {held} tasks*", "*learned: success rate *"]
     )
-    skipped = [c for c in junit_cases(pytester.path / "j.xml").values() for child in c if child.tag == "skipped"]
+    skipped = [c for c in junit_cases(desk.path / "j.xml").values() for child in c if child.tag == "skipped"]
     reasons = [child.get("message") or "" for case in skipped for child in case]
     assert sum("decided: min_pass" in reason for reason in reasons) == 30 - held
 
 
-def test_trials_that_no_gate_counts_are_run(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", named("ok"))
-    pytester.makepyfile(
+def test_trials_that_no_gate_counts_are_run(desk: Bench) -> None:
+    desk.tasks(named("ok"))
+    desk.makepyfile(
         test_more="""
         import pytest
 
@@ -77,48 +69,42 @@ def test_trials_that_no_gate_counts_are_run(
         """
     )
     assert desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1").ret == 0
-    every = verdict_of(pytester)["trials"]
+    every = verdict_of(desk)["trials"]
     assert 0 < every["decided"] < every["reported"] == 60
 
 
-def test_a_resumed_run_goes_on_in_the_same_order(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", named("ok"))
+def test_a_resumed_run_goes_on_in_the_same_order(desk: Bench) -> None:
+    desk.tasks(named("ok"))
     options = ("--a2a-min-pass=0.5", "--a2a-trials=auto:1")
     assert desk(*options).ret == 0
-    first, after = log_of(pytester), gate_of(pytester, "min_pass")["decided_after"]
-    run = json.loads((pytester.path / "a2a-results" / "run.json").read_text())
+    first, after = log_of(desk), gate_of(desk, "min_pass")["decided_after"]
+    run = json.loads((desk.path / "a2a-results" / "run.json").read_text())
     assert desk(*options, "--a2a-resume").ret == 0
-    assert log_of(pytester) == first, "all that it takes was held"
-    assert gate_of(pytester, "min_pass")["decided_after"] == after
-    again = json.loads((pytester.path / "a2a-results" / "run.json").read_text())
+    assert log_of(desk) == first, "all that it takes was held"
+    assert gate_of(desk, "min_pass")["decided_after"] == after
+    again = json.loads((desk.path / "a2a-results" / "run.json").read_text())
     assert (again["order"], again["keys"]) == (run["order"], run["keys"])
 
 
 @pytest.mark.parametrize(("kind", "code"), [("ok", 0), ("bad", 1)])
-def test_stored_trials_are_judged_as_the_run_was(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, kind: str, code: int
-) -> None:
+def test_stored_trials_are_judged_as_the_run_was(desk: Bench, kind: str, code: int) -> None:
     from pytest_a2a_bench.cli.main import main
 
-    monkeypatch.setenv("DESK_TASKS", named(kind))
+    desk.tasks(named(kind))
     assert desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1").ret == code
-    gate = gate_of(pytester, "min_pass")
+    gate = gate_of(desk, "min_pass")
     assert main(["gate", "a2a-results", "--min-pass", "0.5"]) == code
-    assert gate_of(pytester, "min_pass") == gate
+    assert gate_of(desk, "min_pass") == gate
     # What was not asked then may not be told by what was held.
     assert main(["gate", "a2a-results", "--min-pass", "0.5", "--min-pass-k", "1=0.5"]) == 1
-    assert gate_of(pytester, "min_pass") == gate
-    assert gate_of(pytester, "min_pass_k[1]")["verdict"] == "inconclusive"
+    assert gate_of(desk, "min_pass") == gate
+    assert gate_of(desk, "min_pass_k[1]")["verdict"] == "inconclusive"
 
 
-def test_a_run_file_of_another_run_decides_nothing(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", named("ok"))
-    pytester.makeconftest(
-        pytester.path.joinpath("conftest.py").read_text()
+def test_a_run_file_of_another_run_decides_nothing(desk: Bench) -> None:
+    desk.tasks(named("ok"))
+    desk.makeconftest(
+        desk.path.joinpath("conftest.py").read_text()
         + """
 import json, pathlib
 
@@ -129,12 +115,12 @@ def pytest_runtest_setup(item):
 """
     )
     result = desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1")
-    assert len(log_of(pytester)) == 30
+    assert len(log_of(desk)) == 30
     result.stdout.fnmatch_lines(["*could decide nothing early: *run.json is of another run (another)*"])
 
 
-def test_stopping_needs_a_gate(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", named("ok"))
+def test_stopping_needs_a_gate(desk: Bench) -> None:
+    desk.tasks(named("ok"))
     for option in ("--a2a-trials=auto:1", "--a2a-trials=auto"):
         result = desk(option)
         assert result.ret == 4
@@ -145,39 +131,35 @@ def test_stopping_needs_a_gate(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> 
         result.stderr.fnmatch_lines(["*max-metric and --a2a-trials auto exclude each other*leave one*"])
 
 
-def test_files_of_trials_that_were_left_out_say_so(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_trials_that_were_left_out_say_so(desk: Bench) -> None:
     from pytest_a2a_bench.cli.main import main
 
-    monkeypatch.setenv("DESK_TASKS", named("ok"))
+    desk.tasks(named("ok"))
     desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1", "--a2a-html=page.html")
     assert main(["gate", "a2a-results", "--write-baseline", "b.json"]) == 0, "the run did end"
     kept = json.loads(Path("b.json").read_text())["tasks"]
-    assert sum(len(t["outcomes"]) for t in kept.values()) == len(log_of(pytester))
-    page = (pytester.path / "page.html").read_text()
+    assert sum(len(t["outcomes"]) for t in kept.values()) == len(log_of(desk))
+    page = (desk.path / "page.html").read_text()
     assert "did not have to run" in page
     assert "of 30 trials did not run: every gate was decided before" in page
     assert "they need a judge" not in page
 
 
-def test_no_trial_begins_that_could_cost_more_than_is_left(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_trial_begins_that_could_cost_more_than_is_left(desk: Bench) -> None:
     from pytest_a2a_bench.cli.main import main
 
-    monkeypatch.setenv("DESK_TASKS", " ".join(f"ok-0-x{i}" for i in range(30)))
+    desk.tasks(" ".join(f"ok-0-x{i}" for i in range(30)))
     result = desk("--a2a-min-pass=0.9", "--a2a-trials=auto:2", "--a2a-max-cost=1.6")
     assert result.ret == 1
-    assert len(log_of(pytester)) == 6, "each costs 0.25"
-    data, floor, cost = verdict_of(pytester), gate_of(pytester, "min_pass"), gate_of(pytester, "max_cost")
+    assert len(log_of(desk)) == 6, "each costs 0.25"
+    data, floor, cost = verdict_of(desk), gate_of(desk, "min_pass"), gate_of(desk, "max_cost")
     assert (data["trials"]["decided"], data["trials"]["reported"]) == (54, 60)
     # The order of trials is drawn, so all of them succeed; six successes do not decide a floor of 0.9.
     assert (floor["verdict"], floor["decided_after"]) == ("inconclusive", None)
     assert (cost["numbers"]["cost_usd"], cost["verdict"]) == (1.5, "inconclusive")
     result.stdout.fnmatch_lines(["*--a2a-max-cost: the money for 54 trials was spent*"])
     assert main(["gate", "a2a-results", "--min-pass", "0.9", "--max-cost", "1.6"]) == 1
-    assert gate_of(pytester, "min_pass") == floor
+    assert gate_of(desk, "min_pass") == floor
 
 
 @pytest.mark.parametrize("given", ["auto:0", "auto:", "auto:x", "many"])

@@ -44,21 +44,19 @@ def statuses(results: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def place(pytester: pytest.Pytester, desk: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(desk: Bench, tmp_path: Path) -> Path:
     """The same project in another directory, as another machine has it."""
     found = tmp_path / "srv" / "project"
-    shutil.copytree(pytester.path, found)
+    shutil.copytree(desk.path, found)
     return found
 
 
-def test_results_come_back_over_the_connection(
-    pytester: pytest.Pytester, desk: Bench, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-0-1 ok-0-2 bad-0-1 down-0-1 crash-0.1 ok-0-3")
+def test_results_come_back_over_the_connection(desk: Bench, place: Path) -> None:
+    desk.tasks("ok-0-1 ok-0-2 bad-0-1 down-0-1 crash-0.1 ok-0-3")
     arguments = ("--dist=load", "--junitxml=j.xml", "-pxdist.plugin", "--tx")
     tx = f"popen//python=env -C {place} {sys.executable}"
     desk(*arguments, f"2*{tx}")
-    results = pytester.path / "a2a-results"
+    results = desk.path / "a2a-results"
     message = statuses(results)
     assert message == {
         **{f"ok-0-{i}": "evaluated" for i in (1, 2, 3)},
@@ -68,14 +66,14 @@ def test_results_come_back_over_the_connection(
     }
     assert len(manifest.load(results).keys) == 6
     assert not list(place.rglob("a2a-results")), "a worker wrote into a directory of its own machine"
-    cases = [junit_properties(case) for case in ElementTree.parse(pytester.path / "j.xml").iter("testcase")]
+    cases = [junit_properties(case) for case in ElementTree.parse(desk.path / "j.xml").iter("testcase")]
     found = Counter(case["a2a.key"] for case in cases if "a2a.key" in case)
     assert len(found) == 6
     assert set(found.values()) == {1}
     paths = {Path(case["a2a.transcript"]) for case in cases if case.get("a2a.status") == "evaluated"}
-    assert all(pytester.path.joinpath(path).is_file() for path in paths), paths
+    assert all(desk.path.joinpath(path).is_file() for path in paths), paths
 
-    monkeypatch.setenv("DESK_TASKS", "ok-0-1 ok-0-2 bad-0-1 ok-0-3")
+    desk.tasks("ok-0-1 ok-0-2 bad-0-1 ok-0-3")
     (place / "log.txt").unlink()
     again = desk(*arguments, tx, "--a2a-resume")
     again.assert_outcomes(passed=3, failed=1)
@@ -91,34 +89,29 @@ def recipes() -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("tool", TOOLS)
 def test_the_guides_recipes_reach_another_machine(
-    pytester: pytest.Pytester,
-    desk: Bench,
-    place: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    tool: str,
+    desk: Bench, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
     allowed = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "--uts", "--pid", "--fork", "true"])
     if allowed.returncode:
         pytest.skip("namespaces are not allowed here")
     (place / ".venv").symlink_to(sys.prefix)
-    (pytester.path / "only-here").touch()
+    (desk.path / "only-here").touch()
     (place / "conftest.py").write_text(
         (place / "conftest.py").read_text() + "\nimport os, platform\nassert platform.node() == 'elsewhere'\n"
-        f"assert os.getcwd() == '/srv/project' and not os.path.exists({str(pytester.path / 'only-here')!r})\n"
+        f"assert os.getcwd() == '/srv/project' and not os.path.exists({str(desk.path / 'only-here')!r})\n"
     )
     script = tmp_path / "bin" / tool
     script.parent.mkdir()
-    script.write_text(HOST.format(arguments=TOOLS[tool], place=place, hidden=pytester.path))
+    script.write_text(HOST.format(arguments=TOOLS[tool], place=place, hidden=desk.path))
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(script.parent), prepend=":")
-    monkeypatch.setenv("DESK_TASKS", "ok-0-1 ok-0-2 bad-0-1 ok-0-3")
+    desk.tasks("ok-0-1 ok-0-2 bad-0-1 ok-0-3")
     over_ssh = re.search(r"```sh\n(# over-ssh.sh.*?)```", GUIDE, re.DOTALL)
     assert over_ssh is not None
-    (pytester.path / "over-ssh.sh").write_text(over_ssh[1])
+    (desk.path / "over-ssh.sh").write_text(over_ssh[1])
     result = desk("--dist=load", f"--tx={recipes()[tool].replace('4*', '2*')}", "-pxdist.plugin")
     result.assert_outcomes(passed=3, failed=1)
-    assert statuses(pytester.path / "a2a-results") == {
+    assert statuses(desk.path / "a2a-results") == {
         name: "evaluated" for name in ("ok-0-1", "ok-0-2", "bad-0-1", "ok-0-3")
     }
 
@@ -189,47 +182,45 @@ def rewards(results: Path) -> dict[str, tuple[str, float | None]]:
 
 
 @pytest.mark.slow
-def test_a_cluster_gives_what_one_machine_gives_and_may_lose_a_node(
-    pytester: pytest.Pytester, desk: Bench, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_gives_what_one_machine_gives_and_may_lose_a_node(desk: Bench, nodes: Nodes) -> None:
     # A busy machine takes its time for a placement, and only what will never be placed has to be given up soon.
     options = ["--a2a-ray", nodes.address, "--a2a-set=ray-cpus=1", "--a2a-set=ray-wait=300", "-n4"]
     variables = "--a2a-set=ray-env=DESK_TASKS,PYTHONPATH,PYTEST_DISABLE_PLUGIN_AUTOLOAD"
-    monkeypatch.setenv("DESK_TASKS", " ".join(f"{'bad' if i % 3 else 'ok'}-0-{i}" for i in range(500)))
+    desk.tasks(" ".join(f"{'bad' if i % 3 else 'ok'}-0-{i}" for i in range(500)))
     here = desk.popen("-n2", "--a2a-results=here")
     here.communicate()
     there = desk.popen(*options, variables, "--a2a-concurrency=4", "--a2a-results=there", "--junitxml=j.xml")
     said = there.communicate()[0].decode()
     assert there.returncode == here.returncode == 1, said
-    assert len(rewards(pytester.path / "here")) == 500
-    assert rewards(pytester.path / "there") == rewards(pytester.path / "here"), said[-3000:]
-    cases = [junit_properties(c) for c in ElementTree.parse(pytester.path / "j.xml").iter("testcase")]
+    assert len(rewards(desk.path / "here")) == 500
+    assert rewards(desk.path / "there") == rewards(desk.path / "here"), said[-3000:]
+    cases = [junit_properties(c) for c in ElementTree.parse(desk.path / "j.xml").iter("testcase")]
     assert set(Counter(c["a2a.key"] for c in cases if "a2a.key" in c).values()) == {1}
 
-    monkeypatch.setenv("DESK_TASKS", " ".join(f"ok-0.5-{i}" for i in range(48)))
+    desk.tasks(" ".join(f"ok-0.5-{i}" for i in range(48)))
     gates = ("--a2a-min-pass=0.01", "--a2a-set=ray-wait=30", "--max-worker-restart=2")
     run = desk.popen(*options, variables, "--a2a-results=killed", "--junitxml=k.xml", *gates)
-    trials = pytester.path / "killed" / "trials"
+    trials = desk.path / "killed" / "trials"
     while run.poll() is None and len(list(trials.glob("*.json")) if trials.is_dir() else ()) < 8:
         time.sleep(0.1)
     nodes.kill_one()
     said = run.communicate()[0].decode()
     assert run.returncode == 1, said[-3000:]
-    found = rewards(pytester.path / "killed")
+    found = rewards(desk.path / "killed")
     message = Counter(status for status, _ in found.values())
     assert set(message) == {"evaluated", "infrastructure_error"}, (message, said[-3000:])
-    cases = [junit_properties(c) for c in ElementTree.parse(pytester.path / "k.xml").iter("testcase")]
+    cases = [junit_properties(c) for c in ElementTree.parse(desk.path / "k.xml").iter("testcase")]
     named = Counter(c["a2a.key"] for c in cases if "a2a.key" in c)
     assert len(named) == 48
     assert set(named.values()) == {1}
-    verdict = verdict_of(pytester, "killed")
+    verdict = verdict_of(desk, "killed")
     assert verdict["failed"] is True
 
     # The node that is left has room for two.
     again = desk.popen(*options[:-1], variables, "-n2", "--a2a-results=killed", "--a2a-resume")
     said = again.communicate()[0].decode()
     assert again.returncode == 0, said[-3000:]
-    assert {status for status, _ in rewards(pytester.path / "killed").values()} == {"evaluated"}
+    assert {status for status, _ in rewards(desk.path / "killed").values()} == {"evaluated"}
     assert f"{message['evaluated']}" in said
 
     refused = desk.popen(*options, variables)

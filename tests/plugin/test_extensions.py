@@ -25,11 +25,11 @@ EXAMPLE = ROOT / "example_suites" / "extensions"
 
 
 @pytest.fixture
-def own(pytester: pytest.Pytester, bench: Bench) -> Bench:
+def own(bench: Bench) -> Bench:
     """Run pytest in a copy of the example."""
     for path in EXAMPLE.iterdir():
         if path.is_file():
-            (pytester.path / path.name).write_bytes(path.read_bytes())
+            (bench.path / path.name).write_bytes(path.read_bytes())
     return bench
 
 
@@ -145,20 +145,20 @@ def test_models_of_no_extension_are_refused(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_own_agent_user_judge_and_store(pytester: pytest.Pytester, own: Bench) -> None:
+def test_own_agent_user_judge_and_store(own: Bench) -> None:
     models = ("--a2a-user=llm:a2a-user/hurried", "--a2a-judge-llm=a2a-judge/polite")
     result = own(
         "--a2a-endpoint=builtin:clerk", *models, "--a2a-results=shelf://run", "test_shop.py", "-k=hurried",
     )  # fmt: skip
     result.assert_outcomes(passed=1, deselected=2)
-    (stored,) = (pytester.path / "shelf" / "run" / "trials").glob("*.json")
+    (stored,) = (own.path / "shelf" / "run" / "trials").glob("*.json")
     expected = json.loads(stored.read_text())["provenance"]
     assert (expected["user_llm"], expected["judge"]) == ("a2a-user/hurried", "a2a-judge/polite")
 
 
 @pytest.mark.slow
-def test_a_user_of_ones_own_that_raises_is_an_error_that_names_it(pytester: pytest.Pytester, own: Bench) -> None:
-    (pytester.path / "user.py").write_text(
+def test_a_user_of_ones_own_that_raises_is_an_error_that_names_it(own: Bench) -> None:
+    (own.path / "user.py").write_text(
         "def hurried(messages, **arguments):\n    with open('asked', 'a') as file: file.write('x')\n"
         "    return messages[-1]['words']\n"
     )
@@ -174,7 +174,7 @@ def test_a_user_of_ones_own_that_raises_is_an_error_that_names_it(pytester: pyte
             "*a function of your own raised*",
         ]
     )
-    assert (pytester.path / "asked").read_text() == "x"
+    assert (own.path / "asked").read_text() == "x"
 
 
 @pytest.mark.slow
@@ -238,19 +238,19 @@ MINE = Mine()
 
 
 def test_an_observer_follows_every_trial(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile(mine_here=_OBSERVER)
+    bench.makepyfile(mine_here=_OBSERVER)
     pytester.syspathinsert()
-    pytester.makeconftest("def pytest_a2a_bench_observers(): return {'mine': 'mine_here:MINE'}")
+    bench.makeconftest("def pytest_a2a_bench_observers(): return {'mine': 'mine_here:MINE'}")
     result = bench("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "create_task_1-t0")
     assert result.ret == 0
-    observed = (pytester.path / "observed").read_text().splitlines()
+    observed = (bench.path / "observed").read_text().splitlines()
     assert observed == ["tau2/mock/create_task_1#0 evaluated conversation UserSaid conclude"]
 
 
 def test_an_observer_that_is_none_is_refused_before_the_run(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile(mine_here="MINE = object()")
+    bench.makepyfile(mine_here="MINE = object()")
     pytester.syspathinsert()
-    pytester.makeconftest("def pytest_a2a_bench_observers(): return {'mine': 'mine_here:MINE'}")
+    bench.makeconftest("def pytest_a2a_bench_observers(): return {'mine': 'mine_here:MINE'}")
     result = bench("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "create_task_1")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["*the observer 'mine' of *conftest.py* is no TrialObserver: mine_here:MINE must*"])

@@ -46,16 +46,16 @@ def test_the_shipped_schema_is_what_the_generator_writes(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_tau2_with_gates_recorded_and_promoted(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_tau2_with_gates_recorded_and_promoted(bench: Bench) -> None:
     bench("--a2a-endpoint=builtin:readonly", "--a2a-suite=mock", "--a2a-record=tapes", "--a2a-min-pass=0.1")
-    results = pytester.path / "a2a-results"
-    baseline = pytester.path / "base.json"
+    results = bench.path / "a2a-results"
+    baseline = bench.path / "base.json"
     assert main(["gate", str(results), "--write-baseline", str(baseline)]) == 0
     check("trial", *(results / "trials").glob("*.json"))
     check("run", results / "run.json")
     check("verdict", results / "verdict.json")
     check("baseline", baseline)
-    check("cassette", *(p for p in (pytester.path / "tapes").rglob("*.json") if p.name != "agent.json"))
+    check("cassette", *(p for p in (bench.path / "tapes").rglob("*.json") if p.name != "agent.json"))
     bench("--a2a-endpoint=builtin:readonly", "--a2a-suite=mock", f"--a2a-baseline={baseline}", "--a2a-trials=2")
     check("verdict", results / "verdict.json")
     assert read(results / "verdict.json")["comparison"]
@@ -64,18 +64,16 @@ def test_tau2_with_gates_recorded_and_promoted(pytester: pytest.Pytester, bench:
 
 
 @pytest.mark.slow
-def test_crmarena_and_every_kind_of_trouble(
-    pytester: pytest.Pytester, bench: Bench, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a bad-b down-c skip-d broken-e")
+def test_crmarena_and_every_kind_of_trouble(bench: Bench, desk: Bench) -> None:
+    bench.tasks("ok-a bad-b down-c skip-d broken-e")
     desk("--a2a-results=desk", "--a2a-min-pass=0.5", "test_desk.py")
     desk("--a2a-results=org", "--a2a-suite=mini", "-k", "00-t0", "--a2a-trials=1")
     for name in ("desk", "org"):
-        trials = list((pytester.path / name / "trials").glob("*.json"))
+        trials = list((bench.path / name / "trials").glob("*.json"))
         assert len(trials) >= 4
         check("trial", *trials)
-        check("run", pytester.path / name / "run.json")
-        check("verdict", pytester.path / name / "verdict.json")
+        check("run", bench.path / name / "run.json")
+        check("verdict", bench.path / name / "verdict.json")
 
 
 @pytest.mark.slow

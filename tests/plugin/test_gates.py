@@ -51,9 +51,7 @@ def kinds(path: Path) -> dict[str, list[str]]:
     }
 
 
-def test_a_floor_that_is_kept_passes_with_misses(
-    pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]
-) -> None:
+def test_a_floor_that_is_kept_passes_with_misses(desk: Bench, process: tuple[str, ...]) -> None:
     result = desk(*process, "--a2a-min-pass=0.6", "--junitxml=j.xml")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
@@ -66,27 +64,25 @@ def test_a_floor_that_is_kept_passes_with_misses(
             "*8 passed,*3 missed in *",
         ]
     )
-    found = kinds(pytester.path / "j.xml")
+    found = kinds(desk.path / "j.xml")
     assert found["min_pass"] == []
     assert found["test_desk[bad-h-t0]"] == ["skipped"]
-    skipped = junit_cases(pytester.path / "j.xml")["test_desk[bad-h-t0]"].find("skipped")
+    skipped = junit_cases(desk.path / "j.xml")["test_desk[bad-h-t0]"].find("skipped")
     assert skipped is not None
     assert skipped.attrib["type"] == "pytest.xfail"
     assert skipped.attrib["message"].startswith("missed: reward 0 = DB 0")
-    assert junit_cases(pytester.path / "j.xml")["min_pass"].attrib["classname"] == "a2a.gate"
-    data = verdict_of(pytester)
+    assert junit_cases(desk.path / "j.xml")["min_pass"].attrib["classname"] == "a2a.gate"
+    data = verdict_of(desk)
     assert (data["verdict"], data["failed"], data["trials"]["missed"]) == ("pass", False, 3)
     assert [m["key"] for m in data["missed"]] == [f"desk/front/bad-{c}#0" for c in "hij"]
     for missed in data["missed"]:
         # Seen from the verdict, wherever the directory is taken to.
         assert missed["transcript"].startswith("trials/")
-        assert json.loads((pytester.path / "a2a-results" / missed["transcript"]).read_text())["key"] == missed["key"]
+        assert json.loads((desk.path / "a2a-results" / missed["transcript"]).read_text())["key"] == missed["key"]
 
 
 @ALWAYS_WITH_WORKERS
-def test_a_floor_that_is_not_kept_is_exactly_one_failure(
-    pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]
-) -> None:
+def test_a_floor_that_is_not_kept_is_exactly_one_failure(desk: Bench, process: tuple[str, ...]) -> None:
     pytest.importorskip("pytest_jsonreport")
     json_report = ("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "--json-report")
     result = desk(*process, "--a2a-min-pass=0.75", "--junitxml=j.xml", *json_report)
@@ -99,32 +95,30 @@ def test_a_floor_that_is_not_kept_is_exactly_one_failure(
             "*1 failed, 7 passed,*3 missed in *",
         ]
     )
-    found = kinds(pytester.path / "j.xml")
+    found = kinds(desk.path / "j.xml")
     assert [name for name, tags in found.items() if tags not in ([], ["skipped"])] == ["min_pass"]
-    report = json.loads((pytester.path / ".report.json").read_text())
+    report = json.loads((desk.path / ".report.json").read_text())
     assert report["exitcode"] == 1
     assert [t["nodeid"] for t in report["tests"] if t["outcome"] == "failed"] == ["a2a/gate::min_pass"]
     assert report["summary"]["failed"] == 1
     message = [("a2a.gate", "min_pass"), ("a2a.verdict", "failed")]
-    properties = junit_cases(pytester.path / "j.xml")["min_pass"].iter("property")
+    properties = junit_cases(desk.path / "j.xml")["min_pass"].iter("property")
     assert [(p.attrib["name"], p.attrib["value"]) for p in properties] == message
     [listed] = [t["user_properties"] for t in report["tests"] if t["nodeid"] == "a2a/gate::min_pass"]
     assert listed == [{name: value} for name, value in message]
-    cache = pytester.path / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    cache = desk.path / ".pytest_cache" / "v" / "cache" / "lastfailed"
     assert not cache.exists() or "a2a/gate" not in cache.read_text()
 
 
-def test_no_gate_shows_no_verdict_and_still_writes_it(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_no_gate_shows_no_verdict_and_still_writes_it(desk: Bench) -> None:
     result = desk()
     result.assert_outcomes(passed=7, failed=3)
     assert "a2a verdict" not in result.stdout.str()
-    assert verdict_of(pytester)["verdict"] == "failed"
+    assert verdict_of(desk)["verdict"] == "failed"
 
 
 @pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
-def test_a_floor_for_what_nobody_knows_is_refused(
-    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
-) -> None:
+def test_a_floor_for_what_nobody_knows_is_refused(desk: Bench, workers: tuple[str, ...]) -> None:
     result = desk(*workers, "--a2a-min-pass", "0.3,mok=0.7,desk/fornt=0.2,tau2/mock=0.1,handle_time=0.1")
     assert result.ret == 4
     text = " ".join((result.stdout.str() + result.stderr.str()).split())
@@ -134,11 +128,11 @@ def test_a_floor_for_what_nobody_knows_is_refused(
     )
     assert "tau2/mock=" not in text
     assert "handle_time=" not in text
-    assert log_of(pytester) == []
+    assert log_of(desk) == []
 
 
-def test_only_the_plain_assertion_is_a_miss(pytester: pytest.Pytester, desk: Bench) -> None:
-    pytester.makepyfile(
+def test_only_the_plain_assertion_is_a_miss(desk: Bench) -> None:
+    desk.makepyfile(
         test_desk="""
         import pytest
         def check(result):
@@ -193,8 +187,8 @@ def test_only_the_plain_assertion_is_a_miss(pytester: pytest.Pytester, desk: Ben
     )
 
 
-def test_a_test_that_asks_for_less_than_success_decides(pytester: pytest.Pytester, desk: Bench) -> None:
-    pytester.makepyfile(
+def test_a_test_that_asks_for_less_than_success_decides(desk: Bench) -> None:
+    desk.makepyfile(
         test_desk="""
         import pytest
         @pytest.mark.desk("front")
@@ -203,25 +197,22 @@ def test_a_test_that_asks_for_less_than_success_decides(pytester: pytest.Pyteste
         """
     )
     assert desk().ret == 0
-    assert verdict_of(pytester)["verdict"] == "pass"
+    assert verdict_of(desk)["verdict"] == "pass"
     assert desk("--a2a-min-pass=0.75").ret == 1, "a floor is about success"
 
 
-def test_a_miss_whose_group_is_known_to_its_worker_alone_is_not_lost(pytester: pytest.Pytester, desk: Bench) -> None:
-    module = pytester.path / "desk.py"
+def test_a_miss_whose_group_is_known_to_its_worker_alone_is_not_lost(desk: Bench) -> None:
+    module = desk.path / "desk.py"
     text = module.read_text().replace('"benchmark": "desk 1"', '"benchmark": "desk 1", "category": "keys"')
     module.write_text(text.replace('name="desk",', 'name="desk", categories=("keys",),'))
     result = desk("--a2a-min-pass=keys=0.6")
     assert result.ret == 0
     assert_says(result, "min_pass[keys] pass 7 of 10 trials succeeded")
-    with (pytester.path / "conftest.py").open("a") as stream:
-        stream.write(
-            """
+    desk.add_to_conftest("""
 def pytest_runtest_teardown(item):
     for file in item.config.rootpath.glob("a2a-results/trials/*.json"):
         file.unlink()
-"""
-        )
+""")
     result = desk("--a2a-min-pass=keys=0.6")
     assert result.ret == 1
     assert_says(result, "FAILED a2a/gate::every_trial", "failed: 7 of 10 trials passed; each of them must")
@@ -230,39 +221,34 @@ def pytest_runtest_teardown(item):
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("floor", [(), ("--a2a-min-pass=0.1",)])
 def test_trials_that_a_plugin_takes_away_let_no_run_pass(
-    pytester: pytest.Pytester, desk: Bench, floor: tuple[str, ...], workers: tuple[str, ...]
+    desk: Bench, floor: tuple[str, ...], workers: tuple[str, ...]
 ) -> None:
-    with (pytester.path / "conftest.py").open("a") as stream:
-        stream.write(
-            """
+    desk.add_to_conftest("""
 import pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item):
     return True if "-t0" in item.nodeid else None
-"""
-        )
+""")
     result = desk(*floor, *workers)
     assert result.ret == 1
     assert_says(result, "FAILED a2a/gate::errors", "of the selection did not run, and no report says so (a plugin?)")
-    assert verdict_of(pytester)["verdict"] != "pass"
+    assert verdict_of(desk)["verdict"] != "pass"
 
 
-def test_runxfail_shows_misses_as_failures(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_runxfail_shows_misses_as_failures(desk: Bench) -> None:
     result = desk("--a2a-min-pass=0.6", "--runxfail")
     assert result.ret == 1
     result.assert_outcomes(passed=8, failed=3)
     result.stdout.fnmatch_lines(["min_pass * pass *"])
 
 
-def test_stopping_at_the_first_failure_does_not_stop_at_a_miss(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "bad-a bad-b ok-a ok-b ok-c ok-d ok-e ok-f")
+def test_stopping_at_the_first_failure_does_not_stop_at_a_miss(desk: Bench) -> None:
+    desk.tasks("bad-a bad-b ok-a ok-b ok-c ok-d ok-e ok-f")
     result = desk("-x", "--a2a-min-pass=0.6")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*7 passed,*2 missed*"])
-    monkeypatch.setenv("DESK_TASKS", "bad-a down ok-a ok-b ok-c ok-d ok-e ok-f")
+    desk.tasks("bad-a down ok-a ok-b ok-c ok-d ok-e ok-f")
     result = desk("-x", "--a2a-min-pass=0.1")
     assert result.ret == 1
     assert_says(
@@ -270,28 +256,23 @@ def test_stopping_at_the_first_failure_does_not_stop_at_a_miss(
         "inconclusive: the run was cut short; so far: 0 of 2 trials succeeded",
         "1 could not be evaluated and counts as not succeeded",
     )
-    monkeypatch.setenv("DESK_TASKS", "bad-a bad-b down ok-a ok-b ok-c ok-d ok-e")
+    desk.tasks("bad-a bad-b down ok-a ok-b ok-c ok-d ok-e")
     result = desk("-x", "--a2a-min-pass=0.7")
     assert_says(result, "below the floor: the run was cut short; so far: 0 of 3 trials succeeded")
 
 
-def test_a_run_that_was_cut_short_passes_no_gate(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with (pytester.path / "conftest.py").open("a") as stream:
-        stream.write(
-            "\ndef pytest_runtest_teardown(item):\n    if 'ok-c' in item.name: item.session.shouldstop = 'lunch'\n"
-        )
+def test_a_run_that_was_cut_short_passes_no_gate(desk: Bench) -> None:
+    desk.add_to_conftest(
+        "\ndef pytest_runtest_teardown(item):\n    if 'ok-c' in item.name: item.session.shouldstop = 'lunch'\n"
+    )
     result = desk("--a2a-min-pass=0.5")
     assert result.ret == 2
     assert_says(result, "min_pass inconclusive the run was cut short; so far: 3 of 3 trials succeeded")
 
 
-def test_an_expected_error_passes_nothing(
-    pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d ok-e ok-f down")
-    pytester.makepyfile(
+def test_an_expected_error_passes_nothing(desk: Bench, process: tuple[str, ...]) -> None:
+    desk.tasks("ok-a ok-b ok-c ok-d ok-e ok-f down")
+    desk.makepyfile(
         test_desk="""
         import pytest
         @pytest.mark.xfail
@@ -304,23 +285,20 @@ def test_an_expected_error_passes_nothing(
         result = desk(*process, *gates, "--junitxml=j.xml")
         assert result.ret == 1
         assert_says(result, "1 trial could not be evaluated, and its test does not say so (xfail?): desk/front/down#0")
-        found = kinds(pytester.path / "j.xml")
+        found = kinds(desk.path / "j.xml")
         assert [name for name, tags in found.items() if "failure" in tags] == ["errors"]
 
 
 @pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
-def test_gates_that_nothing_was_judged_for_do_not_pass(
-    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
-) -> None:
-    write_baseline(pytester, {"desk/front/ok-a": [1]})
-    with (pytester.path / "conftest.py").open("a") as stream:
-        stream.write("\nimport pytest\ndef pytest_runtest_setup(item):\n    pytest.skip('no token')\n")
+def test_gates_that_nothing_was_judged_for_do_not_pass(desk: Bench, workers: tuple[str, ...]) -> None:
+    write_baseline(desk, {"desk/front/ok-a": [1]})
+    desk.add_to_conftest("\nimport pytest\ndef pytest_runtest_setup(item):\n    pytest.skip('no token')\n")
     gates = ("--a2a-min-pass=0.5", "--a2a-baseline=b.json", "--junitxml=j.xml")
     result = desk(*workers, *gates)
     assert result.ret == 1
     assert_says(result, "min_pass inconclusive nothing to judge: no trial was evaluated", "a2a verdict: inconclusive")
-    assert verdict_of(pytester)["verdict"] == "inconclusive"
-    found = kinds(pytester.path / "j.xml")
+    assert verdict_of(desk)["verdict"] == "inconclusive"
+    found = kinds(desk.path / "j.xml")
     assert [name for name, tags in found.items() if "failure" in tags] == ["min_pass", "baseline"]
     assert desk("--a2a-min-pass=0.5", "--a2a-set=inconclusive=pass").ret == 0
     result = desk(*workers)
@@ -330,86 +308,76 @@ def test_gates_that_nothing_was_judged_for_do_not_pass(
 
 
 @pytest.mark.parametrize("gate", ["--a2a-min-pass=0", "--a2a-max-cost=1"])
-def test_a_gate_fails_a_run_whose_every_trial_was_skipped(
-    desk: Bench, monkeypatch: pytest.MonkeyPatch, gate: str
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "skip skip-b")
+def test_a_gate_fails_a_run_whose_every_trial_was_skipped(desk: Bench, gate: str) -> None:
+    desk.tasks("skip skip-b")
     result = desk(gate)
     assert result.ret == 1
     assert_says(result, "inconclusive nothing to judge: no trial was evaluated", "a2a verdict: inconclusive")
 
 
-def test_a_run_of_other_tests_alone_has_no_verdict(pytester: pytest.Pytester, desk: Bench) -> None:
-    pytester.makepyfile(test_desk="def test_desk(): pass")
+def test_a_run_of_other_tests_alone_has_no_verdict(desk: Bench) -> None:
+    desk.makepyfile(test_desk="def test_desk(): pass")
     result = desk("--a2a-min-pass=0.5")
     assert result.ret == 0
     assert "a2a verdict" not in result.stdout.str()
 
 
-def test_reruns_repeat_only_what_the_infrastructure_failed(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reruns_repeat_only_what_the_infrastructure_failed(desk: Bench) -> None:
     pytest.importorskip("pytest_rerunfailures")
-    monkeypatch.setenv("DESK_TASKS", "flaky bad ok-a ok-b ok-c ok-d ok-e ok-f")
+    desk.tasks("flaky bad ok-a ok-b ok-c ok-d ok-e ok-f")
     result = desk("-ppytest_rerunfailures", "--reruns=2", "--a2a-min-pass=0.6")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*8 passed, 1 rerun, 1 missed in*"])
-    assert sorted(log_of(pytester)) == sorted("flaky flaky bad ok-a ok-b ok-c ok-d ok-e ok-f".split())
+    assert sorted(log_of(desk)) == sorted("flaky flaky bad ok-a ok-b ok-c ok-d ok-e ok-f".split())
 
 
 @pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
-def test_missed_runs_exactly_the_misses(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
-) -> None:
+def test_missed_runs_exactly_the_misses(desk: Bench, workers: tuple[str, ...]) -> None:
     assert desk("--a2a-min-pass=0.6").ret == 0
-    (pytester.path / "log.txt").unlink()
-    pytester.makepyfile(test_other="def test_other(): pass")
+    (desk.path / "log.txt").unlink()
+    desk.makepyfile(test_other="def test_other(): pass")
     result = desk(*workers, "--a2a-min-pass=0.6", "--a2a-missed")
     assert result.ret == 1
-    assert sorted(log_of(pytester)) == ["bad-h", "bad-i", "bad-j"]
+    assert sorted(log_of(desk)) == ["bad-h", "bad-i", "bad-j"]
     result.stdout.fnmatch_lines(
         ["not judged, because only trials that were named ran: min_pass", "FAILED*bad-h*reward 0*", "*3 failed*"]
     )
-    assert len(verdict_of(pytester)["missed"]) == 3
+    assert len(verdict_of(desk)["missed"]) == 3
 
 
-def test_missed_needs_a_run_that_missed_something(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, process: tuple[str, ...]
-) -> None:
+def test_missed_needs_a_run_that_missed_something(desk: Bench, process: tuple[str, ...]) -> None:
     result = desk("--a2a-missed")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: --a2a-missed: *verdict.json is not there: no run has ended in this*"])
-    monkeypatch.setenv("DESK_TASKS", "ok")
+    desk.tasks("ok")
     assert desk().ret == 0
     result = desk(*process, "--a2a-missed")
     assert result.ret == 5
     result.stdout.fnmatch_lines(["a2a: the last run missed nothing, so --a2a-missed runs nothing"])
 
 
-def test_last_failed_knows_errors_and_no_misses(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", TEN + " down")
+def test_last_failed_knows_errors_and_no_misses(desk: Bench) -> None:
+    desk.tasks(TEN + " down")
     desk("--a2a-min-pass=0.6")
-    (pytester.path / "log.txt").unlink()
+    (desk.path / "log.txt").unlink()
     result = desk("--a2a-min-pass=0.6", "--lf")
     assert result.ret == 1
-    assert log_of(pytester) == ["down"]
+    assert log_of(desk) == ["down"]
     result.stdout.fnmatch_lines(["not judged, because only trials that were named ran: min_pass"])
 
 
-def test_pass_hat_k_needs_its_trials(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_pass_hat_k_needs_its_trials(desk: Bench) -> None:
     result = desk("--a2a-min-pass-k=2=0.1")
     assert result.ret == 4
     assert_says(result, "--a2a-min-pass-k 2=0.1 needs --a2a-trials 2; there are tasks with 1 here")
-    assert log_of(pytester) == []
+    assert log_of(desk) == []
 
 
-def test_tiers(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_tiers(desk: Bench) -> None:
     assert desk("--a2a-min-pass=0.9?").ret == 0
-    [advisory] = [g for g in verdict_of(pytester)["gates"] if g["name"] == "min_pass"]
+    [advisory] = [g for g in verdict_of(desk)["gates"] if g["name"] == "min_pass"]
     assert (advisory["verdict"], advisory["tier"], advisory["failed"]) == ("failed", "advisory", False)
-    assert verdict_of(pytester)["verdict"] == "pass"
+    assert verdict_of(desk)["verdict"] == "pass"
     assert desk("--a2a-min-pass=0.6,airline=0.5").ret == 0, "no trial of it"
     result = desk("--a2a-min-pass=0.6,airline=0.5!")
     assert result.ret == 1, "what is critical has to be judged"
@@ -417,7 +385,7 @@ def test_tiers(pytester: pytest.Pytester, desk: Bench) -> None:
 
 
 def test_a_joined_directory_is_judged_without_a_run(
-    pytester: pytest.Pytester, desk: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    desk: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for i in (1, 2):
         assert desk(f"--a2a-shard={i}/2", f"--a2a-results=part{i}", "--a2a-min-pass=0").ret == 0
@@ -431,11 +399,11 @@ def test_a_joined_directory_is_judged_without_a_run(
     assert main(["gate", "whole"]) == 1, "as pytest reads the environment"
     assert "below the floor" in capsys.readouterr().out
     assert main(["gate", "whole", "--min-pass", "frnt=0.5"]) == 2
-    next((pytester.path / "whole" / "trials").glob("*ok-a*")).unlink()
+    next((desk.path / "whole" / "trials").glob("*ok-a*")).unlink()
     assert main(["gate", "whole", "--min-pass", "0.1"]) == 1, "what is missing is an error"
 
 
-def test_pass_hat_k_is_gated(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_pass_hat_k_is_gated(desk: Bench) -> None:
     result = desk("--a2a-min-pass-k=2=0.6,1=0.8", "--a2a-trials=2")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
@@ -446,7 +414,7 @@ def test_pass_hat_k_is_gated(pytester: pytest.Pytester, desk: Bench) -> None:
     )
 
 
-def test_ceilings(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_ceilings(desk: Bench) -> None:
     result = desk("--a2a-min-pass=0.5", "--a2a-max-cost=2", "--a2a-max-latency=p95=10")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
@@ -458,13 +426,13 @@ def test_ceilings(pytester: pytest.Pytester, desk: Bench) -> None:
     assert desk("--a2a-min-pass=0.5", "--a2a-max-cost=3", "--a2a-max-infra-errors=5%").ret == 0
 
 
-def test_an_inconclusive_gate_passes_only_on_request(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_an_inconclusive_gate_passes_only_on_request(desk: Bench) -> None:
     latency = ("--a2a-min-pass=0.5", "--a2a-max-latency=p95=10")
     assert desk(*latency).ret == 1
     result = desk(*latency, "--a2a-set=inconclusive=pass", "-rs", "--junitxml=j.xml")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*a2a verdict: inconclusive*", "SKIPPED*a2a/gate*inconclusive: the agent answered*"])
-    assert kinds(pytester.path / "j.xml")["max_latency[p95]"] == ["skipped"]
+    assert kinds(desk.path / "j.xml")["max_latency[p95]"] == ["skipped"]
 
 
 QUARANTINE = """
@@ -475,34 +443,34 @@ expires = {date}
 """
 
 
-def test_quarantined_misses_fail_nothing_and_count_in_no_rate(pytester: pytest.Pytester, desk: Bench) -> None:
-    (pytester.path / "q.toml").write_text(QUARANTINE.format(date="2999-01-31"))
+def test_quarantined_misses_fail_nothing_and_count_in_no_rate(desk: Bench) -> None:
+    (desk.path / "q.toml").write_text(QUARANTINE.format(date="2999-01-31"))
     result = desk("--a2a-quarantine=q.toml")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["  desk/front: *bad-h 0/1 (quarantined until 2999-01-31: the desk is being*"])
     result = desk("--a2a-quarantine=q.toml", "--a2a-min-pass=0.7")
     result.stdout.fnmatch_lines(["min_pass * pass * 7 of 7 trials *"])
-    assert verdict_of(pytester)["quarantined"] == [f"desk/front/bad-{c}" for c in "hij"]
+    assert verdict_of(desk)["quarantined"] == [f"desk/front/bad-{c}" for c in "hij"]
 
 
-def test_a_run_in_which_all_is_quarantined_does_not_pass(pytester: pytest.Pytester, desk: Bench) -> None:
-    (pytester.path / "q.toml").write_text(QUARANTINE.format(date="2999-01-31").replace("bad-*", "*"))
+def test_a_run_in_which_all_is_quarantined_does_not_pass(desk: Bench) -> None:
+    (desk.path / "q.toml").write_text(QUARANTINE.format(date="2999-01-31").replace("bad-*", "*"))
     result = desk("--a2a-quarantine=q.toml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["quarantine * inconclusive * nothing to judge: 10 trials of it were skipped or are *"])
 
 
 @pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
-def test_a_quarantine_ends(pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]) -> None:
-    (pytester.path / "q.toml").write_text(QUARANTINE.format(date="2020-01-31"))
+def test_a_quarantine_ends(desk: Bench, workers: tuple[str, ...]) -> None:
+    (desk.path / "q.toml").write_text(QUARANTINE.format(date="2020-01-31"))
     result = desk(*workers, "--a2a-quarantine=q.toml", "--a2a-max-cost=9")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["the quarantine of desk/front/bad-[*] ended on 2020-01-31: it counts again"])
 
 
-def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, desk: Bench) -> None:
-    (pytester.path / "q.toml").write_text("[[quarantine]]\ntask = 'x'\n")
-    (pytester.path / "b.json").write_text("{}")
+def test_wrong_options_and_files_are_said_together(desk: Bench) -> None:
+    (desk.path / "q.toml").write_text("[[quarantine]]\ntask = 'x'\n")
+    (desk.path / "b.json").write_text("{}")
     result = desk(
         "--a2a-min-pass=1.5",
         "--a2a-min-pass-k=4",
@@ -534,10 +502,8 @@ def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, de
 
 
 class TestBaseline:
-    def test_the_last_run_as_a_baseline(
-        self, pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("DESK_TASKS", " ".join(f"ok-x{i}" for i in range(30)))
+    def test_the_last_run_as_a_baseline(self, desk: Bench) -> None:
+        desk.tasks(" ".join(f"ok-x{i}" for i in range(30)))
         assert desk().ret == 0
         result = desk("--a2a-baseline=a2a-results", "--a2a-max-drop=0.1")
         assert result.ret == 0
@@ -549,12 +515,10 @@ class TestBaseline:
             ]
         )
 
-    def test_a_regression_names_the_tasks(
-        self, pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_regression_names_the_tasks(self, desk: Bench, process: tuple[str, ...]) -> None:
         names = [f"x{i}" for i in range(20)]
-        write_baseline(pytester, {f"desk/front/ok-{n}": [1] for n in names} | {"desk/front/bad-x1": [1]} | BAD)
-        monkeypatch.setenv("DESK_TASKS", " ".join([f"ok-{n}" for n in names] + [f"bad-x{i}" for i in range(1, 8)]))
+        write_baseline(desk, {f"desk/front/ok-{n}": [1] for n in names} | {"desk/front/bad-x1": [1]} | BAD)
+        desk.tasks(" ".join([f"ok-{n}" for n in names] + [f"bad-x{i}" for i in range(1, 8)]))
         result = desk(*process, "--a2a-baseline=b.json", "--junitxml=j.xml")
         assert result.ret == 1
         result.stdout.fnmatch_lines(
@@ -567,15 +531,15 @@ class TestBaseline:
             ]
         )
         assert_says(result, "p = 0.00781; allowed is 0.05")
-        assert kinds(pytester.path / "j.xml")["baseline"] == ["failure"]
-        assert verdict_of(pytester)["comparison"]["overall"]["worse"] == 7
+        assert kinds(desk.path / "j.xml")["baseline"] == ["failure"]
+        assert verdict_of(desk)["comparison"]["overall"]["worse"] == 7
 
-    def test_contradicting_options_are_refused_before_any_request(self, pytester: pytest.Pytester, desk: Bench) -> None:
-        write_baseline(pytester, {"desk/front/ok-a": [1]}, user=["llm"], user_llm=["some/model"])
+    def test_contradicting_options_are_refused_before_any_request(self, desk: Bench) -> None:
+        write_baseline(desk, {"desk/front/ok-a": [1]}, user=["llm"], user_llm=["some/model"])
         result = desk("--a2a-baseline=b.json")
         assert result.ret == 4
         result.stderr.fnmatch_lines(["*desk/front: user was llm and is scripted; promote a new baseline*"])
-        assert log_of(pytester) == []
+        assert log_of(desk) == []
 
     def test_a_drop_needs_a_baseline(self, desk: Bench) -> None:
         result = desk("--a2a-max-drop=0.1")
@@ -586,7 +550,7 @@ class TestBaseline:
 BAD = {f"desk/front/bad-x{i}": [1] for i in range(1, 8)}
 
 
-def write_baseline(pytester: pytest.Pytester, tasks: dict[str, list[int]], **measured: list[str]) -> None:
+def write_baseline(run: Bench, tasks: dict[str, list[int]], **measured: list[str]) -> None:
     values = {"benchmark": ["desk 1"], "dialect": ["tool_call"], "user": ["scripted"], "evaluation_type": ["all"]}
     data = {
         "schema": "a2a-bench/baseline",
@@ -594,4 +558,4 @@ def write_baseline(pytester: pytest.Pytester, tasks: dict[str, list[int]], **mea
         "measured": {"desk/front": {**values, **measured}},
         "tasks": {name: {"outcomes": outcomes} for name, outcomes in tasks.items()},
     }
-    (pytester.path / "b.json").write_text(json.dumps(data))
+    (run.path / "b.json").write_text(json.dumps(data))

@@ -23,13 +23,11 @@ def data_of(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("workers", [[], pytest.param(["-n2"], marks=pytest.mark.slow)], ids=["alone", "xdist"])
-def test_a_run_writes_its_page(
-    desk: Bench, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: list[str]
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok bad down")
+def test_a_run_writes_its_page(desk: Bench, workers: list[str]) -> None:
+    desk.tasks("ok bad down")
     result = desk("--a2a-html", "out/page.html", "--a2a-min-pass", "0.1", *workers)
     result.stdout.fnmatch_lines(["report page: out/page.html"])
-    page = pytester.path / "out" / "page.html"
+    page = desk.path / "out" / "page.html"
     assert {row["k"].split("/")[-1]: row["s"] for row in data_of(page)["rows"]} == {
         "ok#0": "passed",
         "bad#0": "missed",
@@ -40,15 +38,15 @@ def test_a_run_writes_its_page(
     assert page.stat().st_mode & 0o077 == 0
 
 
-def test_a_directory_is_no_page(desk: Bench, pytester: pytest.Pytester) -> None:
-    pytester.mkdir("out")
+def test_a_directory_is_no_page(desk: Bench) -> None:
+    desk.mkdir("out")
     result = desk("--a2a-html", "out")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--a2a-html=*out: it is a directory; give the name of a file"])
 
 
-def test_every_report_that_cannot_be_is_reported_before_the_run(desk: Bench, pytester: pytest.Pytester) -> None:
-    pytester.path.joinpath("file").touch()
+def test_every_report_that_cannot_be_is_reported_before_the_run(desk: Bench) -> None:
+    desk.path.joinpath("file").touch()
     result = desk("--a2a-html=file/page.html", "--a2a-markdown=file/deep/report.md", f"--a2a-html={'x' * 300}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result = desk("--a2a-html=file/page.html", "--a2a-markdown=file/deep/report.md")
@@ -58,45 +56,45 @@ def test_every_report_that_cannot_be_is_reported_before_the_run(desk: Bench, pyt
     )
 
 
-def test_a_pipe_is_written_to_and_a_link_is_followed(pytester: pytest.Pytester, desk: Bench) -> None:
-    pipe = pytester.path / "pipe.html"
+def test_a_pipe_is_written_to_and_a_link_is_followed(desk: Bench) -> None:
+    pipe = desk.path / "pipe.html"
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as reader:
         read = reader.submit(pipe.read_text, "utf-8")
         desk(f"--a2a-html={pipe}")
         assert 'id="verdict"' in read.result(timeout=120)
     assert pipe.is_fifo()
-    link = pytester.path / "link.html"
+    link = desk.path / "link.html"
     link.symlink_to("page.html")
     desk("--a2a-html=link.html")
     assert link.is_symlink()
-    assert 'id="verdict"' in (pytester.path / "page.html").read_text(encoding="utf-8")
+    assert 'id="verdict"' in (desk.path / "page.html").read_text(encoding="utf-8")
 
 
-def test_a_page_that_cannot_be_written_fails_the_run(desk: Bench, pytester: pytest.Pytester) -> None:
+def test_a_page_that_cannot_be_written_fails_the_run(desk: Bench) -> None:
     # Where nothing is at the beginning, so that only the end can tell.
-    pytester.makepyfile(test_block="def test_block():\n    open('file', 'w').close()")
+    desk.makepyfile(test_block="def test_block():\n    open('file', 'w').close()")
     result = desk("--a2a-html", "file/page.html")
     result.assert_outcomes(passed=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*the report page *page.html cannot be written*"])
 
 
-def test_only_looking_writes_no_page(desk: Bench, pytester: pytest.Pytester) -> None:
+def test_only_looking_writes_no_page(desk: Bench) -> None:
     desk("--a2a-html", "page.html", "--co")
-    assert not pytester.path.joinpath("page.html").exists()
+    assert not desk.path.joinpath("page.html").exists()
 
 
-def test_the_ini_file_names_a_page_relative_to_itself(desk: Bench, pytester: pytest.Pytester) -> None:
-    pytester.makepyprojecttoml("[tool.a2a-bench]\nhtml = 'pages/run.html'\n")
+def test_the_ini_file_names_a_page_relative_to_itself(desk: Bench) -> None:
+    desk.makepyprojecttoml("[tool.a2a-bench]\nhtml = 'pages/run.html'\n")
     desk().assert_outcomes(passed=1)
-    assert pytester.path.joinpath("pages/run.html").is_file()
+    assert desk.path.joinpath("pages/run.html").is_file()
 
 
-def test_conformance_findings_are_on_the_page(bench: Bench, pytester: pytest.Pytester) -> None:
+def test_conformance_findings_are_on_the_page(bench: Bench) -> None:
     with start_faulty("send-bare-task") as agent:
         bench("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "SEND", "--a2a-html", "p.html")
-    text = pytester.path.joinpath("p.html").read_text(encoding="utf-8")
+    text = bench.path.joinpath("p.html").read_text(encoding="utf-8")
     assert 'id="conformance"' in text
     assert re.search(r'class="pill bad">failed</span>', text)
     assert "curl" in text  # the explanation, with the line that repeats it
@@ -117,17 +115,15 @@ def write_waiver(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("workers", [[], pytest.param(["-n2"], marks=pytest.mark.slow)], ids=["alone", "xdist"])
-def test_warnings_and_waivers_are_on_the_page_with_their_requests(
-    bench: Bench, pytester: pytest.Pytester, workers: list[str]
-) -> None:
-    waivers = write_waiver(pytester.path)
+def test_warnings_and_waivers_are_on_the_page_with_their_requests(bench: Bench, workers: list[str]) -> None:
+    waivers = write_waiver(bench.path)
     judged = ("-k", "LIST-004", "--a2a-suite=protocol", f"--a2a-waivers={waivers}", "--a2a-html=p.html")
     with start_faulty("list-no-artifacts") as agent:
         result = bench("--a2a-endpoint", agent.url, *judged, *workers)
     found = result.parseoutcomes()
     assert (found["warned"], found["xfailed"]) == (1, 1)
     assert "includeArtifacts=true includes them" not in result.stdout.str()
-    page = pytester.path.joinpath("p.html").read_text(encoding="utf-8")
+    page = bench.path.joinpath("p.html").read_text(encoding="utf-8")
     for check in (WARNED, WAIVED):
         assert "comes without its artifacts" in shown(page, check)
         assert "&lt; HTTP 200" in shown(page, check)
@@ -135,71 +131,67 @@ def test_warnings_and_waivers_are_on_the_page_with_their_requests(
     assert "waiver: in release 2" in shown(page, WAIVED)
 
 
-def test_unjudged_requirements_are_on_the_page_with_their_evidence(bench: Bench, pytester: pytest.Pytester) -> None:
+def test_unjudged_requirements_are_on_the_page_with_their_evidence(bench: Bench) -> None:
     with start_faulty("card-array") as agent:
         bench("--a2a-endpoint", agent.url, "--a2a-suite=card,protocol", "--a2a-html=p.html")
-    page = pytester.path.joinpath("p.html").read_text(encoding="utf-8")
+    page = bench.path.joinpath("p.html").read_text(encoding="utf-8")
     assert "1.0.1 §4.4.6" in shown(page, "DECLARED [card] MUST")
     assert "there is no agent card that can be read" in shown(page, "DECLARED [card] MUST")
 
 
 def test_a_report_of_the_command_is_on_the_page_with_its_requests(
-    desk: Bench, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+    desk: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
     desk("--a2a-results", "r")
-    waivers = str(write_waiver(pytester.path))
+    waivers = str(write_waiver(desk.path))
     with start_faulty("list-no-artifacts") as agent:
         judged = ["check", agent.url, "--id=LIST-004", "--waivers", waivers]
         assert main([*judged, "--format=json", "-o", "c.json"]) == 0
     assert main(["export", "html", "r", "-o", "r.html", "--conformance", "c.json"]) == 0
-    page = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
+    page = desk.path.joinpath("r.html").read_text(encoding="utf-8")
     for check in (WARNED, WAIVED):
         assert "&lt; HTTP 200" in shown(page, check)
         assert "repeat: curl -sS" in shown(page, check)
     assert "waiver: in release 2" in shown(page, WAIVED)
 
 
-def test_the_command_makes_the_page_of_a_directory(
-    desk: Bench, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok bad")
+def test_the_command_makes_the_page_of_a_directory(desk: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.tasks("ok bad")
     desk("--a2a-results", "before", "--a2a-html", "before.html")
     desk("--a2a-results", "after", "--a2a-min-pass", "0.1")
     capsys.readouterr()
     assert main(["export", "html", "after", "-o", "after.html", "--baseline", "before"]) == 0
     assert capsys.readouterr().out == "after.html: 2 trials\n"
-    text = pytester.path.joinpath("after.html").read_text(encoding="utf-8")
+    text = desk.path.joinpath("after.html").read_text(encoding="utf-8")
     assert 'id="baseline"' in text
     assert "min_pass" in text
-    assert (
-        data_of(pytester.path / "after.html")["rows"][0]["k"] == data_of(pytester.path / "before.html")["rows"][0]["k"]
-    )
+    assert data_of(desk.path / "after.html")["rows"][0]["k"] == data_of(desk.path / "before.html")["rows"][0]["k"]
 
 
 @pytest.mark.parametrize("name", ["verdict.json", "run.json"])
-def test_a_verdict_of_another_run_is_not_shown(desk: Bench, pytester: pytest.Pytester, name: str) -> None:
+def test_a_verdict_of_another_run_is_not_shown(desk: Bench, name: str) -> None:
     desk("--a2a-results", "r", "--a2a-min-pass", "0.1")
-    path = pytester.path / "r" / name
+    path = desk.path / "r" / name
     path.write_text(json.dumps(json.loads(path.read_text()) | {"run_id": "another"}))
     assert main(["export", "html", "r", "-o", "r.html"]) == 0
-    text = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
+    text = desk.path.joinpath("r.html").read_text(encoding="utf-8")
     assert "is of an earlier run than the last one here" in text
     assert "min_pass" not in text
 
 
-def test_a_run_that_was_killed_says_whose_trials_are_shown(desk: Bench, pytester: pytest.Pytester) -> None:
+def test_a_run_that_was_killed_says_whose_trials_are_shown(desk: Bench) -> None:
     desk("--a2a-results", "r")
-    path = pytester.path / "r" / "run.json"
+    path = desk.path / "r" / "run.json"
     message = json.loads(path.read_text())
     # As it stands before the first trial of a second run is over.
     path.write_text(json.dumps(message | {"run_id": "second", "keys": [*message["keys"], "desk/front/more#0"]}))
-    (pytester.path / "r" / "verdict.json").unlink(missing_ok=True)
+    (desk.path / "r" / "verdict.json").unlink(missing_ok=True)
     assert main(["export", "html", "r", "-o", "r.html"]) == 0
-    text = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
+    text = desk.path.joinpath("r.html").read_text(encoding="utf-8")
     assert "The last run here, second, has finished none of its 2 trials: these are of earlier runs." in text
 
 
-def test_a_conformance_report_joins_the_page(desk: Bench, pytester: pytest.Pytester) -> None:
+def test_a_conformance_report_joins_the_page(desk: Bench) -> None:
     desk("--a2a-results", "r")
     entry = {"id": "X-1", "group": "send", "level": "MUST", "version": "1.0", "binding": "JSONRPC", "status": "failed"}
     findings = [
@@ -219,9 +211,9 @@ def test_a_conformance_report_joins_the_page(desk: Bench, pytester: pytest.Pytes
         "agent": "A 1",
         "results": [{**entry, "reason": "", "spec": "1.0 3.1", "requirement": "It answers", "findings": findings}],
     }
-    pytester.path.joinpath("c.json").write_text(json.dumps(report))
+    desk.path.joinpath("c.json").write_text(json.dumps(report))
     assert main(["export", "html", "r", "-o", "r.html", "--conformance", "c.json"]) == 0
-    text = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
+    text = desk.path.joinpath("r.html").read_text(encoding="utf-8")
     assert "X-1 [JSONRPC] MUST" in text
     assert "expected: an answer" in text
 
@@ -238,11 +230,11 @@ def test_a_conformance_report_joins_the_page(desk: Bench, pytester: pytest.Pytes
     ],
 )
 def test_wrong_arguments_are_one_line(
-    desk: Bench, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+    desk: Bench, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
     desk("--a2a-results", "r")
-    pytester.mkdir("empty")
-    pytester.path.joinpath("bad.json").write_text("{}")
+    desk.mkdir("empty")
+    desk.path.joinpath("bad.json").write_text("{}")
     capsys.readouterr()
     assert main(["export", "html", *arguments]) == 2
     error = capsys.readouterr().err

@@ -52,8 +52,8 @@ def test_loading_the_plugin_imports_only_pytest_and_the_standard_library() -> No
     assert done.stdout.strip() == "['pytest_a2a_bench', 'pytest_a2a_bench', 'pytest_a2a_bench']"
 
 
-def test_a_whole_run_without_us_imports_nothing_heavy(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile(
+def test_a_whole_run_without_us_imports_nothing_heavy(bench: Bench) -> None:
+    bench.makepyfile(
         f"""
         import sys
         def test_nothing_heavy():
@@ -63,8 +63,8 @@ def test_a_whole_run_without_us_imports_nothing_heavy(pytester: pytest.Pytester,
     assert bench.apart().ret == 0
 
 
-def test_collecting_imports_no_benchmark(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makeconftest(
+def test_collecting_imports_no_benchmark(bench: Bench) -> None:
+    bench.makeconftest(
         """
         import sys
         def pytest_collection_finish(session):
@@ -75,30 +75,30 @@ def test_collecting_imports_no_benchmark(pytester: pytest.Pytester, bench: Bench
     result.stdout.fnmatch_lines(["HEAVY [[][]] 50"])
 
 
-def test_nothing_is_shown_or_written_without_us(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile("def test_mine(): pass")
+def test_nothing_is_shown_or_written_without_us(bench: Bench) -> None:
+    bench.makepyfile("def test_mine(): pass")
     result = bench("-v")
     assert result.ret == 0
     assert "a2a:" not in result.stdout.str()
     assert "a2a benchmark" not in result.stdout.str()
-    assert not (pytester.path / "a2a-results").exists()
+    assert not (bench.path / "a2a-results").exists()
 
 
 @pytest.mark.slow
 def test_an_endpoint_in_the_environment_changes_nothing_until_it_is_used(
-    pytester: pytest.Pytester, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A2A_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv("A2A_TIMEOUT", "nonsense")
-    pytester.makepyfile("def test_mine(): pass")
+    bench.makepyfile("def test_mine(): pass")
     for arguments in ((), ("-n1",)):
         result = bench.apart(*arguments)
         assert result.ret == 0
         assert "a2a" not in result.stdout.str().replace("plugins:", "").replace("a2a-bench-", "")
 
 
-def test_markers_are_registered_even_then(bench: Bench, pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("import pytest\n@pytest.mark.airline\ndef test_mine(): pass")
+def test_markers_are_registered_even_then(bench: Bench) -> None:
+    bench.makepyfile("import pytest\n@pytest.mark.airline\ndef test_mine(): pass")
     assert bench("--strict-markers").ret == 0
     markers = bench("--markers").stdout
     markers.fnmatch_lines(["*@pytest.mark.tau2(domain, [*], split=None, trials=None, tasks=None, label=None): *"])
@@ -106,8 +106,8 @@ def test_markers_are_registered_even_then(bench: Bench, pytester: pytest.Pyteste
         markers.fnmatch_lines([f"*@pytest.mark.{domain}: *"])
 
 
-def test_a_project_may_have_a_fixture_called_trial(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile(
+def test_a_project_may_have_a_fixture_called_trial(bench: Bench) -> None:
+    bench.makepyfile(
         """
         import pytest
         @pytest.fixture
@@ -123,8 +123,8 @@ def test_a_project_may_have_a_fixture_called_trial(pytester: pytest.Pytester, be
     bench().assert_outcomes(passed=3)
 
 
-def test_it_works_without_xdist(bench: Bench, pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("def test_mine(): pass")
+def test_it_works_without_xdist(bench: Bench) -> None:
+    bench.makepyfile("def test_mine(): pass")
     bench.apart("-p", "no:xdist").assert_outcomes(passed=1)
 
 
@@ -152,8 +152,8 @@ def test_a_token_in_the_command_line_is_refused_and_not_repeated(bench: Bench, a
     assert "s3cret" not in result.stderr.str() + result.stdout.str()
 
 
-def test_a_wrong_name_is_one_line(bench: Bench, pytester: pytest.Pytester) -> None:
-    pytester.makepyprojecttoml("[tool.a2a-bench]\nmax-stps = 3\n")
+def test_a_wrong_name_is_one_line(bench: Bench) -> None:
+    bench.makepyprojecttoml("[tool.a2a-bench]\nmax-stps = 3\n")
     result = bench("--a2a-set=timeot=4")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert [line for line in result.errlines if line.strip()] == [
@@ -176,29 +176,29 @@ def test_fixtures_are_documented(bench: Bench) -> None:
         "class TestMine(unittest.TestCase):\n    def test_mine(self):\n        pass",
     ],
 )
-def test_it_begins_when_a_test_takes_a_fixture_of_ours(pytester: pytest.Pytester, bench: Bench, test: str) -> None:
-    pytester.makepyfile(f"import pytest\n{test}\n")
+def test_it_begins_when_a_test_takes_a_fixture_of_ours(bench: Bench, test: str) -> None:
+    bench.makepyfile(f"import pytest\n{test}\n")
     result = bench()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*test_mine: no agent to test; pass --a2a-endpoint URL*"])
 
 
-def test_it_begins_when_a_test_asks_for_a_fixture_of_ours(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile("def test_mine(request):\n    request.getfixturevalue('agent_card')")
+def test_it_begins_when_a_test_asks_for_a_fixture_of_ours(bench: Bench) -> None:
+    bench.makepyfile("def test_mine(request):\n    request.getfixturevalue('agent_card')")
     result = bench()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*no agent to test; pass --a2a-endpoint URL*"])
 
 
-def test_the_table_is_read(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile("def test_mine(): pass")
-    pytester.makepyprojecttoml("[tool.a2a-bench]\ntimeout = 'nonsense'\n")
+def test_the_table_is_read(bench: Bench) -> None:
+    bench.makepyfile("def test_mine(): pass")
+    bench.makepyprojecttoml("[tool.a2a-bench]\ntimeout = 'nonsense'\n")
     result = bench()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*pyproject.toml: timeout: 'nonsense' is not a number above 0*"])
 
 
-def test_markers_are_registered_once(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_markers_are_registered_once(bench: Bench) -> None:
     for arguments in ((), ("--a2a-endpoint", "http://127.0.0.1:1")):
         shown = bench("--markers", *arguments).stdout.str()
         assert shown.count("@pytest.mark.airline:") == 1

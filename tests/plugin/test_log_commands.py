@@ -38,9 +38,9 @@ def test_the_search_for_log_commands_finds_them() -> None:
 
 
 @pytest.fixture
-def hostile(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def hostile(desk: Bench) -> Bench:
     """A desk whose agent says commands wherever it can say something."""
-    source = (pytester.path / "desk.py").read_text()
+    source = (desk.path / "desk.py").read_text()
     for harmless_text in (
         '"connection reset by peer"',
         '"so\\x07rry"',
@@ -53,8 +53,8 @@ def hostile(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPa
             harmless_text, ascii(TEXT) if harmless_text != "'seat'" else '" + ' + ascii(TEXT) + ' + "'
         )
     source = source.replace('"a bug in the benchmark"', ascii(TEXT)).replace('"needs a judge;', ascii(TEXT) + '"')
-    (pytester.path / "desk.py").write_text(source)
-    pytester.makepyfile(
+    (desk.path / "desk.py").write_text(source)
+    desk.makepyfile(
         test_desk=f"""
         import sys, warnings, logging
         import pytest
@@ -84,7 +84,7 @@ def hostile(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPa
             pytest.fail(SAID, pytrace=False)
         """
     )
-    monkeypatch.setenv("DESK_TASKS", "ok-a bad down skip-d broken bug")
+    desk.tasks("ok-a bad down skip-d broken bug")
     return desk
 
 
@@ -93,12 +93,12 @@ def hostile(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPa
 )
 @pytest.mark.parametrize("style", ["auto", "native", "line"])
 def test_no_report_of_a_run_has_a_command(
-    pytester: pytest.Pytester, hostile: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...], style: str
+    hostile: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...], style: str
 ) -> None:
     if workers and style != "auto":
         pytest.skip("how a traceback is shown is decided before it is sent")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(hostile.path / "summary.md"))
     result = hostile(
         *workers,
         *("-rA", "-vv", "--showlocals", f"--tb={style}", "--junitxml=j.xml", "-ojunit_logging=all"),
@@ -116,7 +116,7 @@ def test_no_report_of_a_run_has_a_command(
     for word in WORDS:
         assert word in others
     for name in ("j.xml", "run.md", "summary.md"):
-        text = Path(pytester.path / name).read_text()
+        text = Path(hostile.path / name).read_text()
         assert commands_of(text) == []
         assert "azure" in text
 
@@ -138,8 +138,8 @@ def test_no_command_prints_a_command(capsys: pytest.CaptureFixture[str]) -> None
         assert word in shown.err
 
 
-def test_names_of_tasks_are_no_commands_either(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "bad-##[error]older ok-section_start:1:x bad-::error::github down-##vso[x]azure")
+def test_names_of_tasks_are_no_commands_either(desk: Bench) -> None:
+    desk.tasks("bad-##[error]older ok-section_start:1:x bad-::error::github down-##vso[x]azure")
     result = desk("-v", "-rA", "--a2a-min-pass=0.4", "--a2a-markdown=/dev/stdout")
     assert commands_of(result.stdout.str() + result.stderr.str()) == []
     assert "azure" in result.stdout.str()

@@ -6,8 +6,8 @@ from harness import Bench
 HEAD = "import pytest\n"
 
 
-def collect(pytester: pytest.Pytester, bench: Bench, source: str) -> pytest.RunResult:
-    pytester.makepyfile(test_it=HEAD + source)
+def collect(bench: Bench, source: str) -> pytest.RunResult:
+    bench.makepyfile(test_it=HEAD + source)
     return bench("--co", "-q", "--a2a-endpoint", "builtin:oracle")
 
 
@@ -15,9 +15,8 @@ def ids(result: pytest.RunResult) -> list[str]:
     return [line.partition("::")[2] for line in result.outlines if "::" in line]
 
 
-def test_split_trials_and_tasks(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_split_trials_and_tasks(bench: Bench) -> None:
     result = collect(
-        pytester,
         bench,
         """
 @pytest.mark.tau2("airline", split="test", trials=4)
@@ -44,15 +43,12 @@ class TestClass:
     assert sorted(i for i in found if "function" in i) == ["test_function[48-t0]", "test_function[49-t0]"]
 
 
-def test_a_literal_id_is_not_a_pattern(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_a_literal_id_is_not_a_pattern(bench: Bench) -> None:
     from pytest_a2a_bench.benchmarks.tau2 import index
 
     task = index.load_tasks("telecom", "base")[0].task_id
     assert "[" in task
-    assert (
-        len(ids(collect(pytester, bench, f'@pytest.mark.tau2("telecom", tasks={task!r})\ndef test_x(trial): pass')))
-        == 1
-    )
+    assert len(ids(collect(bench, f'@pytest.mark.tau2("telecom", tasks={task!r})\ndef test_x(trial): pass'))) == 1
 
 
 @pytest.mark.parametrize(
@@ -71,15 +67,14 @@ def test_a_literal_id_is_not_a_pattern(pytester: pytest.Pytester, bench: Bench) 
         ("'banking_knowledge'", "the domain 'banking_knowledge' is not in the installed tau2; *"),
     ],
 )
-def test_wrong_arguments_name_the_test(pytester: pytest.Pytester, bench: Bench, arguments: str, expected: str) -> None:
-    result = collect(pytester, bench, f"@pytest.mark.tau2({arguments})\ndef test_x(trial): pass")
+def test_wrong_arguments_name_the_test(bench: Bench, arguments: str, expected: str) -> None:
+    result = collect(bench, f"@pytest.mark.tau2({arguments})\ndef test_x(trial): pass")
     assert result.ret == 4
     result.stderr.fnmatch_lines([f"ERROR: test_it.py::test_x: *{expected}"])
 
 
-def test_all_wrong_markers_are_reported_together(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_all_wrong_markers_are_reported_together(bench: Bench) -> None:
     result = collect(
-        pytester,
         bench,
         "@pytest.mark.tau2('x')\ndef test_x(trial): pass\n@pytest.mark.tau2('y')\ndef test_y(trial): pass",
     )
@@ -87,14 +82,14 @@ def test_all_wrong_markers_are_reported_together(pytester: pytest.Pytester, benc
     result.stderr.fnmatch_lines(["*::test_x: *'x' is not one of*", "*::test_y: *'y' is not one of*"])
 
 
-def test_the_same_trial_twice_names_both_tests_and_the_way_out(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_the_same_trial_twice_names_both_tests_and_the_way_out(bench: Bench) -> None:
     source = """
 @pytest.mark.tau2("mock", tasks="create_task_1"{label})
 def test_x(trial): pass
 @pytest.mark.tau2("mock", tasks="create_task_1")
 def test_y(trial): pass
 """
-    result = collect(pytester, bench, source.replace("{label}", ""))
+    result = collect(bench, source.replace("{label}", ""))
     assert result.ret == 4
     result.stderr.fnmatch_lines(
         [
@@ -102,32 +97,32 @@ def test_y(trial): pass
             'are the same trial, tau2/mock/create_task_1#0; *label="..."'
         ]
     )
-    assert len(ids(collect(pytester, bench, source.replace("{label}", ', label="first"')))) == 2
+    assert len(ids(collect(bench, source.replace("{label}", ', label="first"')))) == 2
 
 
-def test_a_trial_without_a_marker(pytester: pytest.Pytester, bench: Bench) -> None:
-    result = collect(pytester, bench, "def test_x(trial): pass")
+def test_a_trial_without_a_marker(bench: Bench) -> None:
+    result = collect(bench, "def test_x(trial): pass")
     assert result.ret == 4
     result.stderr.fnmatch_lines(['ERROR: test_it.py::test_x: *needs a marker*@pytest.mark.tau2("airline")'])
 
 
-def test_a_fixture_that_hides_ours_is_named(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makeconftest("import pytest\n@pytest.fixture\ndef trial(): return 1")
-    result = collect(pytester, bench, "@pytest.mark.tau2('mock')\ndef test_x(trial): pass")
+def test_a_fixture_that_hides_ours_is_named(bench: Bench) -> None:
+    bench.makeconftest("import pytest\n@pytest.fixture\ndef trial(): return 1")
+    result = collect(bench, "@pytest.mark.tau2('mock')\ndef test_x(trial): pass")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: test_it.py::test_x: the fixture 'trial' is not ours *conftest.py:2, *"])
 
 
-def test_conversation_fixtures_must_be_session_scoped(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makeconftest("import pytest\n@pytest.fixture\ndef a2a_message_metadata(): return {}")
-    result = collect(pytester, bench, "@pytest.mark.tau2('mock')\ndef test_x(trial): pass")
+def test_conversation_fixtures_must_be_session_scoped(bench: Bench) -> None:
+    bench.makeconftest("import pytest\n@pytest.fixture\ndef a2a_message_metadata(): return {}")
+    result = collect(bench, "@pytest.mark.tau2('mock')\ndef test_x(trial): pass")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: the fixture 'a2a_message_metadata' at *conftest.py:2 has scope 'function'*"])
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
-def test_without_an_agent(pytester: pytest.Pytester, bench: Bench, workers: tuple[str, ...]) -> None:
-    pytester.makepyfile(test_it=HEAD + "@pytest.mark.tau2('mock')\ndef test_x(trial): pass\ndef test_y(): pass")
+def test_without_an_agent(bench: Bench, workers: tuple[str, ...]) -> None:
+    bench.makepyfile(test_it=HEAD + "@pytest.mark.tau2('mock')\ndef test_x(trial): pass\ndef test_y(): pass")
     result = bench(*workers)
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: test_it.py::test_x[[]create_task_1-t0[]] and 8 more: no agent to test; *"])
@@ -135,13 +130,13 @@ def test_without_an_agent(pytester: pytest.Pytester, bench: Bench, workers: tupl
     bench("-k", "test_y").assert_outcomes(passed=1, deselected=9)
 
 
-def test_a_parametrized_test_is_not_told_to_take_a_label(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_a_parametrized_test_is_not_told_to_take_a_label(bench: Bench) -> None:
     source = """
 @pytest.mark.tau2("mock", tasks="create_task_1")
 @pytest.mark.parametrize("limit", [1, 2])
 def test_x(trial, limit): pass
 """
-    result = collect(pytester, bench, source)
+    result = collect(bench, source)
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: *test_x* and *test_x* are the same trial, *; a parametrized test *body*"])
     assert 'label="' not in result.stderr.str()
@@ -161,10 +156,8 @@ def test_right(trial): assert trial.success
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_a_wrong_test_matters_only_if_it_is_selected(
-    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
-) -> None:
-    pytester.makepyfile(test_desk=WRONG_AND_RIGHT)
+def test_a_wrong_test_matters_only_if_it_is_selected(desk: Bench, workers: tuple[str, ...]) -> None:
+    desk.makepyfile(test_desk=WRONG_AND_RIGHT)
     result = desk(*workers, "-k", "test_right")
     result.assert_outcomes(passed=1)
     for chosen in (("-m", "front"), ("test_desk.py::test_wrong_marker",)):
@@ -174,7 +167,7 @@ def test_a_wrong_test_matters_only_if_it_is_selected(
         assert "test_no_marker" not in result.stderr.str()
 
 
-def test_a_hidden_fixture_matters_only_where_it_is_selected(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_a_hidden_fixture_matters_only_where_it_is_selected(bench: Bench) -> None:
     source = """
 @pytest.fixture
 def trial(): return 1
@@ -182,7 +175,7 @@ def trial(): return 1
 def test_x(trial): pass
 def test_y(): pass
 """
-    pytester.makepyfile(test_it=HEAD + source)
+    bench.makepyfile(test_it=HEAD + source)
     bench("-k", "test_y").assert_outcomes(passed=1, deselected=1)
     assert bench("-k", "test_x").ret == 4
 

@@ -44,16 +44,14 @@ def test_several_agents_are_not_paired_with_themselves(bench: Bench, noop_url: s
     assert "give one endpoint without a name, not a, b" in "\n".join(result.errlines)
 
 
-def test_noise_costs_an_agent_that_does_not_read_errors(
-    pytester: pytest.Pytester, bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_noise_costs_an_agent_that_does_not_read_errors(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     result = bench.apart("--a2a-endpoint=builtin:oracle", *NOISE, "--a2a-max-noise-loss=0.1")
     assert result.ret == 1
-    gates = {gate["name"]: gate for gate in verdict_of(pytester)["gates"]}
+    gates = {gate["name"]: gate for gate in verdict_of(bench)["gates"]}
     assert gates["every_trial"]["verdict"] == "pass"
     assert gates["robust"]["verdict"] != "pass"
     assert "after tool-error" in gates["robust"]["sentence"]
-    found = events(pytester.path / "a2a-results")
+    found = events(bench.path / "a2a-results")
     lost = next(key for key, some in found.items() if any(event["kind"] == "tool-error" for event in some))
     assert not any(some for key, some in found.items() if key.endswith(":plain"))
     capsys.readouterr()
@@ -75,7 +73,7 @@ def test_noise_costs_an_agent_that_does_not_read_errors(
     assert "1 event suffices to lose it" in shown
     assert "tool-error: " in shown
     # By its node id, and at another agent than the run's.
-    [nodeid] = [name for name, key in manifest.load(pytester.path / "a2a-results").nodeids.items() if key == lost]
+    [nodeid] = [name for name, key in manifest.load(bench.path / "a2a-results").nodeids.items() if key == lost]
     assert main(["show", "--why", nodeid, "--set", "endpoint=builtin:careful"]) == 0
     assert "with all of them it succeeds now (1 conversation run)" in capsys.readouterr().out
     # No leaderboard takes it.
@@ -84,10 +82,10 @@ def test_noise_costs_an_agent_that_does_not_read_errors(
     assert main(["export", "tau2", "a2a-results", "-o", "t.json", "--agent", "plain"]) == 0
 
 
-def test_noise_costs_a_careful_agent_nothing(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_noise_costs_a_careful_agent_nothing(bench: Bench) -> None:
     result = bench.apart("--a2a-endpoint=builtin:careful", *NOISE, "-n2")
     assert result.ret == 0
-    assert any(events(pytester.path / "a2a-results").values())
+    assert any(events(bench.path / "a2a-results").values())
 
 
 @pytest.mark.slow
@@ -101,16 +99,14 @@ def test_noise_costs_a_careful_agent_nothing(pytester: pytest.Pytester, bench: B
     ],
     ids=["workers", "again", "shards", "resumed"],
 )
-def test_noise_is_the_same_in_each_run_of_an_agent(
-    pytester: pytest.Pytester, bench: Bench, runs: list[tuple[str, ...]]
-) -> None:
+def test_noise_is_the_same_in_each_run_of_an_agent(bench: Bench, runs: list[tuple[str, ...]]) -> None:
     found = []
     whole: list[tuple[str, ...]] = [()]
     for number, parts in enumerate([whole, runs]):
         happened: dict[str, list[Any]] = {}
         for part, options in enumerate(parts):
             resumed = "--a2a-resume" in parts[-1]
-            directory = pytester.path / f"r{number}-{0 if resumed else part}"
+            directory = bench.path / f"r{number}-{0 if resumed else part}"
             bench.apart("--a2a-endpoint=builtin:careful", *NOISE, f"--a2a-results={directory}", *options)
             happened |= events(directory)
         found.append(happened)

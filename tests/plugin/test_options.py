@@ -26,7 +26,7 @@ ORACLE = ("--a2a-endpoint=builtin:oracle", TASK)
 
 
 @pytest.mark.slow
-def test_a_run_says_who_played_the_user(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_a_run_says_who_played_the_user(bench: Bench) -> None:
     with served_brain(Speaker(ScriptedUsers())) as url:
         result = bench(*ORACLE, f"--a2a-user=a2a:{url}", "--a2a-html=page.html")
         result.assert_outcomes(passed=1)
@@ -34,9 +34,9 @@ def test_a_run_says_who_played_the_user(pytester: pytest.Pytester, bench: Bench)
         assert f"user played by the agent at {url}: not leaderboard numbers" in shown
         assert "user simulator: pytest-a2a-bench noop" in shown
         assert "not comparable with leaderboard numbers" in shown
-        assert [v.status for v in verify_stored(pytester.path / "a2a-results")] == ["verified"]
+        assert [v.status for v in verify_stored(bench.path / "a2a-results")] == ["verified"]
         assert "An A2A agent plays the user." in Path("page.html").read_text()
-        (stored,) = (pytester.path / "a2a-results" / "trials").glob("*.json")
+        (stored,) = (bench.path / "a2a-results" / "trials").glob("*.json")
         trial = json.loads(stored.read_text())
         assert [(p["role"], p["turns"] > 1, p["usage"]["input_tokens"] > 0) for p in trial["parties"]] == [
             ("user", True, True)
@@ -128,31 +128,30 @@ def test_conflicting_settings_are_reported_at_once(bench: Bench, options: tuple[
 
 
 @pytest.mark.slow
-def test_a_run_keeps_no_token_and_says_how_tools_were_called(bench: Bench, pytester: pytest.Pytester) -> None:
+def test_a_run_keeps_no_token_and_says_how_tools_were_called(bench: Bench) -> None:
     result = bench(*ORACLE_OPTION, "--a2a-tools", "mcp", "--junitxml=junit.xml", "--a2a-html=page.html")
     result.assert_outcomes(passed=1)
-    trials = [json.loads(path.read_text()) for path in Path(pytester.path, "a2a-results", "trials").rglob("*.json")]
+    trials = [json.loads(path.read_text()) for path in Path(bench.path, "a2a-results", "trials").rglob("*.json")]
     assert len(trials) == 1
     for trial in trials:
         assert trial["dialect"] == "mcp"
         assert (trial["provenance"]["tools"], trial["provenance"]["native_calls"]) == ("mcp", 1)
     # The calls that the agent made by itself, played back by tau2's own code.
-    assert [v.status for v in verify_stored(pytester.path / "a2a-results")] == ["verified"]
-    for path in Path(pytester.path).rglob("*"):
+    assert [v.status for v in verify_stored(bench.path / "a2a-results")] == ["verified"]
+    for path in Path(bench.path).rglob("*"):
         if path.is_file() and path.suffix in (".json", ".html", ".xml"):
             assert "Bearer " not in path.read_text().replace("Bearer ***", "")
 
     # The same question is answered already; asked by the other door it is another one.
     again = bench(*ORACLE_OPTION, "--a2a-tools", "mcp", "--a2a-resume")
     again.assert_outcomes(passed=1)
-    assert reused(pytester) == [True]
+    assert reused(bench) == [True]
     bench(*ORACLE_OPTION, "--a2a-resume").assert_outcomes(passed=1)
-    assert reused(pytester) == [False]
+    assert reused(bench) == [False]
 
 
-def reused(pytester: pytest.Pytester) -> list[bool]:
-    paths = Path(pytester.path, "a2a-results", "trials").rglob("*.json")
-    return [bool(json.loads(path.read_text())["reused_from"]) for path in paths]
+def reused(run: Bench) -> list[bool]:
+    return [bool(trial["reused_from"]) for trial in run.stored()]
 
 
 def test_a_benchmark_that_offers_no_tools_says_so(desk: Bench) -> None:
@@ -180,23 +179,23 @@ def test_a_benchmark_that_offers_no_tools_says_so(desk: Bench) -> None:
         ),
     ],
 )
-def test_wrong_values_are_usage_errors(pytester: pytest.Pytester, desk: Bench, option: str, complaint: str) -> None:
-    (pytester.path / "wrong.env").write_text("A=b\nsk-secret\n")
+def test_wrong_values_are_usage_errors(desk: Bench, option: str, complaint: str) -> None:
+    (desk.path / "wrong.env").write_text("A=b\nsk-secret\n")
     result = desk(option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {complaint}"])
     assert "sk-secret" not in result.stderr.str() + result.stdout.str()
-    assert log_of(pytester) == []
+    assert log_of(desk) == []
 
 
 @pytest.mark.parametrize("workers", [[], pytest.param(["-n1"], marks=pytest.mark.slow)], ids=["alone", "xdist"])
 def test_variables_of_the_file_are_there_for_the_run(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: list[str]
+    desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: list[str]
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok")
+    desk.tasks("ok")
     monkeypatch.setenv("A2A_CANARY_KEPT", "mine")
-    pytester.makefile(".env", canary="export A2A_CANARY_KEY='sung'\nA2A_CANARY_KEPT=theirs\n")
-    pytester.makepyfile(
+    desk.makefile(".env", canary="export A2A_CANARY_KEY='sung'\nA2A_CANARY_KEPT=theirs\n")
+    desk.makepyfile(
         test_variables="""
             import os
 
@@ -226,16 +225,14 @@ ASKS = """
 
 @pytest.mark.parametrize("name", ["A2A_AUTH_TOKEN", "SONGBIRD"])
 @pytest.mark.parametrize("workers", [[], pytest.param(["-n1"], marks=pytest.mark.slow)], ids=["alone", "xdist"])
-def test_the_agents_token_may_come_from_the_file_and_is_hidden(
-    pytester: pytest.Pytester, bench: Bench, workers: list[str], name: str
-) -> None:
+def test_the_agents_token_may_come_from_the_file_and_is_hidden(bench: Bench, workers: list[str], name: str) -> None:
     def repeat(request: Request) -> bytes:
         said = request.headers.get("authorization", "none")
         parts = [{"kind": "text", "text": f"you sent {said}"}]
         return rpc({"kind": "message", "role": "agent", "messageId": "m", "parts": parts}, request)
 
-    pytester.makefile(".env", song=f"{name}={TOKEN}\n")
-    pytester.makepyfile(test_asks=ASKS)
+    bench.makefile(".env", song=f"{name}={TOKEN}\n")
+    bench.makepyfile(test_asks=ASKS)
     named = [] if name == "A2A_AUTH_TOKEN" else [f"--a2a-auth-env={name}"]
     with raw_agent(repeat) as agent:
         agent.card["securitySchemes"] = {"s": {"type": "http", "scheme": "bearer"}}
@@ -248,8 +245,8 @@ def test_the_agents_token_may_come_from_the_file_and_is_hidden(
     assert TOKEN not in shown
 
 
-def test_a_token_that_neither_has_is_a_usage_error(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makefile(".env", song="OTHER=x\n")
+def test_a_token_that_neither_has_is_a_usage_error(bench: Bench) -> None:
+    bench.makefile(".env", song="OTHER=x\n")
     result = bench(
         "--a2a-endpoint=http://127.0.0.1:9", "--a2a-set=env-file=song.env", "--a2a-auth-env=SONGBIRD", "-k=mock"
     )
@@ -261,33 +258,29 @@ def test_a_token_that_neither_has_is_a_usage_error(pytester: pytest.Pytester, be
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_runs_are_added_and_compared(
-    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_are_added_and_compared(desk: Bench, workers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_SHA", "0123456789abcdef")
-    monkeypatch.setenv("DESK_TASKS", "ok turn")
+    desk.tasks("ok turn")
     options = (*workers, "--a2a-history-file=runs.jsonl", "--a2a-min-pass=0.1", "--a2a-html=page.html")
     desk(*options)
-    monkeypatch.setenv("DESK_TASKS", "ok turn")
+    desk.tasks("ok turn")
     result = desk(*options)
     result.stdout.fnmatch_lines(["a2a: success rate of the last 2 of 2 runs, this one last: *"])
-    lines = [json.loads(line) for line in (pytester.path / "runs.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (desk.path / "runs.jsonl").read_text().splitlines()]
     assert [line["revision"] for line in lines] == ["0123456789ab"] * 2
     assert lines[0]["tasks"].keys() == lines[1]["tasks"].keys()
-    assert "Over time" in (pytester.path / "page.html").read_text()
+    assert "Over time" in (desk.path / "page.html").read_text()
 
 
-def test_named_trials_and_shards_are_not_added(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_named_trials_and_shards_are_not_added(desk: Bench) -> None:
     result = desk("--a2a-history-file=runs.jsonl", "--a2a-shard=1/2")
     result.stdout.fnmatch_lines(["a2a: a shard is not added to the history*"])
-    assert not Path(pytester.path / "runs.jsonl").exists()
+    assert not Path(desk.path / "runs.jsonl").exists()
 
 
-def test_a_history_that_cannot_be_read_fails_the_run(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok")
-    (pytester.path / "runs.jsonl").write_text("no json\n")
+def test_a_history_that_cannot_be_read_fails_the_run(desk: Bench) -> None:
+    desk.tasks("ok")
+    (desk.path / "runs.jsonl").write_text("no json\n")
     result = desk("--a2a-history-file=runs.jsonl")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["a2a: this run is not in the history: *runs.jsonl:1 is no run of a history*"])
@@ -311,7 +304,7 @@ def elsewhere(pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_directory_elsewhere_is_refused_before_other_tests_are_run(
-    pytester: pytest.Pytester, bench: Bench, elsewhere: Path, workers: tuple[str, ...], exists: bool
+    bench: Bench, elsewhere: Path, workers: tuple[str, ...], exists: bool
 ) -> None:
     target = elsewhere if exists else elsewhere / "new"
     result = bench(*SUITE, *workers, "--a2a-results", str(target))
@@ -335,13 +328,13 @@ def test_every_wrong_one_is_named(bench: Bench, elsewhere: Path) -> None:
     result.stderr.fnmatch_lines(["ERROR: *--a2a-results=*", "ERROR: --a2a-crm-data *--a2a-crm-data=*"])
 
 
-def test_a_directory_inside_needs_no_equals_sign(pytester: pytest.Pytester, bench: Bench, elsewhere: Path) -> None:
+def test_a_directory_inside_needs_no_equals_sign(bench: Bench, elsewhere: Path) -> None:
     for _ in range(2):
         bench(*SUITE, "--a2a-results", "mine").assert_outcomes(failed=1, passed=1)
-    assert len(list((pytester.path / "mine" / "trials").glob("*.json"))) == 1
+    assert len(list((bench.path / "mine" / "trials").glob("*.json"))) == 1
 
 
-def test_named_tests_and_a_named_ini_file_decide(pytester: pytest.Pytester, bench: Bench, elsewhere: Path) -> None:
+def test_named_tests_and_a_named_ini_file_decide(bench: Bench, elsewhere: Path) -> None:
     result = bench(*SUITE, "-c", "tox.ini", "--a2a-results", str(elsewhere))
     result.assert_outcomes(failed=1, passed=1)
 
@@ -375,9 +368,9 @@ class Asked:
 
 
 @pytest.mark.parametrize("live", [True, False], ids=["on", "off"])
-def test_a_conversation_can_be_watched_while_it_is_held(pytester: pytest.Pytester, bench: Bench, live: bool) -> None:
-    pytester.makepyfile(TALK)
-    asked = Asked(pytester.path / "a2a-results")
+def test_a_conversation_can_be_watched_while_it_is_held(bench: Bench, live: bool) -> None:
+    bench.makepyfile(TALK)
+    asked = Asked(bench.path / "a2a-results")
     with raw_agent(asked) as agent:
         result = bench(f"--a2a-endpoint={agent.url}", "-q", *(["--a2a-live"] if live else []))
     result.assert_outcomes(passed=1)
@@ -391,12 +384,12 @@ def test_a_conversation_can_be_watched_while_it_is_held(pytester: pytest.Pyteste
     else:
         assert (asked.seen[0]["now"], shown) == ([], [])
     # Nothing of it stays.
-    assert not (pytester.path / "a2a-results" / "live").exists()
+    assert not (bench.path / "a2a-results" / "live").exists()
 
 
-def test_a_run_that_holds_nothing_leaves_another_runs_conversations(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile("def test_other(): pass")
-    directory = pytester.path / "a2a-results"
+def test_a_run_that_holds_nothing_leaves_another_runs_conversations(bench: Bench) -> None:
+    bench.makepyfile("def test_other(): pass")
+    directory = bench.path / "a2a-results"
     held = lock.take(directory, "pytest")
     conversation = Growing(directory, TrialKey.parse("made/even/1#0"), "run")
     result = bench("--a2a-live")
@@ -406,9 +399,7 @@ def test_a_run_that_holds_nothing_leaves_another_runs_conversations(pytester: py
     held.release()
 
 
-def test_a_taken_port_and_a_path_in_its_place_are_usage_errors(
-    pytester: pytest.Pytester, desk: Bench, noop_url: str
-) -> None:
+def test_a_taken_port_and_a_path_in_its_place_are_usage_errors(desk: Bench, noop_url: str) -> None:
     taken = noop_url.rstrip("/").rpartition(":")[2]
     result = desk("--a2a-live", taken)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -426,8 +417,8 @@ def _held(request: Request, go_on: threading.Event) -> bytes:
 
 
 @pytest.mark.slow
-def test_the_page_tells_of_all_workers(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile(TALK)
+def test_the_page_tells_of_all_workers(bench: Bench) -> None:
+    bench.makepyfile(TALK)
     go_on = threading.Event()
     arguments = ("--a2a-trials=2", "-n2", "--a2a-live", "--a2a-min-pass=0.5")
     with (
@@ -448,12 +439,10 @@ def test_the_page_tells_of_all_workers(pytester: pytest.Pytester, bench: Bench) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_wait_for_the_page_after_the_summary(
-    pytester: pytest.Pytester, bench: Bench, number: signal.Signals
-) -> None:
-    pytester.makepyfile(TALK)
+def test_a_signal_ends_the_wait_for_the_page_after_the_summary(bench: Bench, number: signal.Signals) -> None:
+    bench.makepyfile(TALK)
     # Longer than is waited for the process: only the signal ends the wait.
-    pytester.makeconftest("from pytest_a2a_bench.plugin import publishing\npublishing._LAST_LOOK = 600.0")
+    bench.makeconftest("from pytest_a2a_bench.plugin import publishing\npublishing._LAST_LOOK = 600.0")
     go_on = threading.Event()
     with (
         raw_agent(lambda request: _held(request, go_on)) as agent,
@@ -520,10 +509,8 @@ DAMAGES = {
         ("--a2a-replay=tapes", "tapes/agent.json"),
     ],
 )
-def test_a_damaged_file_is_a_usage_error(
-    pytester: pytest.Pytester, desk: Bench, damage: str, option: str, name: str
-) -> None:
-    path = pytester.path / name
+def test_a_damaged_file_is_a_usage_error(desk: Bench, damage: str, option: str, name: str) -> None:
+    path = desk.path / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(DAMAGES[damage])
     result = desk(option)
@@ -533,16 +520,14 @@ def test_a_damaged_file_is_a_usage_error(
     assert name in said[0]
     assert "; " in said[0]
     assert "Traceback" not in result.stderr.str() + result.stdout.str()
-    assert log_of(pytester) == []
+    assert log_of(desk) == []
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, "NaN", "another trial"])
-def test_a_damaged_result_is_held_again_and_said(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, damage: str
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
+def test_a_damaged_result_is_held_again_and_said(desk: Bench, damage: str) -> None:
+    desk.tasks("ok-a ok-b")
     desk().assert_outcomes(passed=2)
-    first, second = sorted((pytester.path / "a2a-results" / "trials").iterdir())
+    first, second = sorted((desk.path / "a2a-results" / "trials").iterdir())
     data = json.loads(first.read_text())
     data["reward_info"]["value"] = float("nan")
     edited = {"NaN": json.dumps(data).encode(), "another trial": second.read_bytes()}
@@ -550,5 +535,5 @@ def test_a_damaged_result_is_held_again_and_said(
     result = desk("--a2a-resume")
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines([f"run again, because what was stored cannot be read: 1 of 2 trials (*{first.name}*)"])
-    assert log_of(pytester).count("ok-a") == 2
-    assert log_of(pytester).count("ok-b") == 1
+    assert log_of(desk).count("ok-a") == 2
+    assert log_of(desk).count("ok-b") == 1

@@ -25,16 +25,16 @@ def agent_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def shop(pytester: pytest.Pytester, bench: Bench, agent_url: str) -> Bench:
+def shop(bench: Bench, agent_url: str) -> Bench:
     """Run pytest in a copy of the example."""
     for path in EXAMPLE.iterdir():
         if path.is_file():
-            (pytester.path / path.name).write_bytes(path.read_bytes())
-    return Bench(pytester, "--a2a-endpoint", agent_url)
+            (bench.path / path.name).write_bytes(path.read_bytes())
+    return bench.with_options("--a2a-endpoint", agent_url)
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_it_runs_gates_and_reports(pytester: pytest.Pytester, shop: Bench, workers: tuple[str, ...]) -> None:
+def test_it_runs_gates_and_reports(shop: Bench, workers: tuple[str, ...]) -> None:
     result = shop(*workers, "--a2a-min-pass=0.3,change=0.2", "--a2a-html=page.html", "--junitxml=junit.xml")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
@@ -50,10 +50,10 @@ def test_it_runs_gates_and_reports(pytester: pytest.Pytester, shop: Bench, worke
         ],
         consecutive=False,
     )
-    verdict = verdict_of(pytester)
+    verdict = verdict_of(shop)
     assert [m["key"] for m in verdict["missed"]] == ["shop/orders/cancel-a1#0"]
-    assert "shop/orders" in (pytester.path / "page.html").read_text()
-    assert "a2a.category" in (pytester.path / "junit.xml").read_text()
+    assert "shop/orders" in (shop.path / "page.html").read_text()
+    assert "a2a.category" in (shop.path / "junit.xml").read_text()
 
 
 def test_its_setting_is_one_like_any_other(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,8 +65,8 @@ def test_its_setting_is_one_like_any_other(shop: Bench, monkeypatch: pytest.Monk
     result.assert_outcomes(failed=1)  # one turn is a tool call, and nothing was said yet
 
 
-def test_a_setting_of_another_benchmark_is_refused(pytester: pytest.Pytester, shop: Bench) -> None:
-    benchmark = pytester.path / "shop.py"
+def test_a_setting_of_another_benchmark_is_refused(shop: Bench) -> None:
+    benchmark = shop.path / "shop.py"
     benchmark.write_text(benchmark.read_text().replace("patience:", "max_turns:").replace('"shop_"', '"crm_"'))
     result = shop()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -84,8 +84,8 @@ def test_the_built_in_agents_play_its_golds(shop: Bench) -> None:
     shop("--a2a-endpoint=builtin:readonly").assert_outcomes(passed=2, failed=1)
 
 
-def test_a_player_that_cannot_be_imported_is_named(pytester: pytest.Pytester, shop: Bench) -> None:
-    (pytester.path / "golds.py").write_text("import nowhere")
+def test_a_player_that_cannot_be_imported_is_named(shop: Bench) -> None:
+    (shop.path / "golds.py").write_text("import nowhere")
     text = shop("--a2a-endpoint=builtin:oracle", "-k", "status").stdout.str()
     assert "the player of suite 'shop' cannot be loaded from 'golds': No module named 'nowhere'" in text
 
@@ -99,26 +99,21 @@ def test_nothing_of_ours_knows_it() -> None:
     assert not [path for path in package.rglob("*.py") if "shop" in path.read_text(encoding="utf-8").lower().split()]
 
 
-def test_a_trial_that_came_to_nothing_counts_in_its_category(
-    pytester: pytest.Pytester, shop: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with (pytester.path / "conftest.py").open("a") as stream:
-        stream.write(
-            """
+def test_a_trial_that_came_to_nothing_counts_in_its_category(shop: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.add_to_conftest("""
 def pytest_a2a_bench_prepare_trial(key, metadata):
     if key.task_id == "cancel-a1":
         raise RuntimeError("no order to cancel")
-"""
-        )
+""")
 
     def floor() -> dict[str, object]:
-        verdict = verdict_of(pytester)
+        verdict = verdict_of(shop)
         return next(dict(gate["numbers"]) for gate in verdict["gates"] if gate["name"] == "min_pass[change]")
 
     result = shop("--a2a-min-pass=change=0.2")
     result.stdout.fnmatch_lines(["category *not evaluated*", "change *2 *1 *1 *1.000*"], consecutive=False)
     assert (floor()["ok"], floor()["trials"], floor()["errors"]) == (1, 2, 1)
-    [gone] = (pytester.path / "a2a-results" / "trials").glob("*cancel-a1*.json")
+    [gone] = (shop.path / "a2a-results" / "trials").glob("*cancel-a1*.json")
     gone.unlink()
     assert main(["gate", "a2a-results", "--min-pass=change=0.2"]) == 1
     assert (floor()["ok"], floor()["trials"], floor()["errors"]) == (1, 2, 1), "nor where its file is gone"

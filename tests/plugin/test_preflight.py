@@ -13,16 +13,14 @@ def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
-def test_an_unreachable_endpoint_is_found_once(
-    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
-) -> None:
+def test_an_unreachable_endpoint_is_found_once(desk: Bench, workers: tuple[str, ...]) -> None:
     result = desk("--a2a-endpoint", NOWHERE, *workers)
     assert result.ret == 4
     errors = [line for line in result.errlines if line.startswith("ERROR: --a2a-endpoint=http://127.0.0.1:9: ")]
     assert len(errors) == 1
     assert "Traceback" not in result.stdout.str() + result.stderr.str()
-    assert not log_of(pytester)
-    assert not (pytester.path / "a2a-results").exists()
+    assert not log_of(desk)
+    assert not (desk.path / "a2a-results").exists()
 
 
 @pytest.mark.parametrize("flag", ["--co", "--fixtures", "--setup-plan", "--markers", "--fixtures-per-test"])
@@ -32,7 +30,7 @@ def test_nothing_is_asked_when_nothing_runs(desk: Bench, flag: str) -> None:
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 def test_an_endpoint_from_the_environment_is_missed_once_used(
-    pytester: pytest.Pytester, desk: Bench, bench: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+    desk: Bench, bench: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("A2A_ENDPOINT", NOWHERE)
     result = bench(*workers)
@@ -43,25 +41,19 @@ def test_an_endpoint_from_the_environment_is_missed_once_used(
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("source", ["env", "ini"])
 def test_an_endpoint_from_environment_or_ini_serves_tests(
-    pytester: pytest.Pytester,
-    desk: Bench,
-    bench: Bench,
-    noop_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    source: str,
-    workers: tuple[str, ...],
+    desk: Bench, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch, source: str, workers: tuple[str, ...]
 ) -> None:
     if source == "env":
         monkeypatch.setenv("A2A_ENDPOINT", noop_url)
     else:
-        pytester.makepyprojecttoml(f"[tool.a2a-bench]\nendpoint = '{noop_url}'\n")
+        desk.makepyprojecttoml(f"[tool.a2a-bench]\nendpoint = '{noop_url}'\n")
     result = bench(*workers)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*a2a benchmark summary*"])
 
 
 @pytest.mark.slow
-def test_a_built_in_agent_serves_workers(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_a_built_in_agent_serves_workers(desk: Bench) -> None:
     result = desk.apart("--a2a-endpoint", "builtin:noop", "-n2")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["a2a: builtin:noop (pytest-a2a-bench noop *), A2A 1.0 jsonrpc; scripted user: *"])
@@ -81,8 +73,8 @@ def test_an_interface_that_the_agent_does_not_offer(desk: Bench, noop_url: str) 
     result.stderr.fnmatch_lines([f"ERROR: --a2a-endpoint=builtin:noop[?]protocol=1.0: {said}"])
 
 
-def test_fixtures_for_tests_of_ones_own(pytester: pytest.Pytester, bench: Bench, noop_url: str) -> None:
-    pytester.makepyfile(
+def test_fixtures_for_tests_of_ones_own(bench: Bench, noop_url: str) -> None:
+    bench.makepyfile(
         """
         import dataclasses, pytest
         from pytest_a2a_bench.model import Part
@@ -107,18 +99,14 @@ def test_fixtures_for_tests_of_ones_own(pytester: pytest.Pytester, bench: Bench,
     assert "no test used the agent" not in result.stdout.str()
 
 
-def test_an_endpoint_that_nothing_used_says_how_to_name_a_suite(
-    pytester: pytest.Pytester, bench: Bench, noop_url: str
-) -> None:
-    pytester.makepyfile("def test_mine(): pass")
+def test_an_endpoint_that_nothing_used_says_how_to_name_a_suite(bench: Bench, noop_url: str) -> None:
+    bench.makepyfile("def test_mine(): pass")
     line = "a2a: no test used the agent; name a suite (--a2a-suite airline) or choose from all (-k airline)"
     assert line in bench("--a2a-endpoint", noop_url).outlines
 
 
-def test_a_key_in_the_endpoints_query_is_not_shown(
-    pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytester.makepyfile("import pytest\n@pytest.mark.tau2('mock', tasks='create_task_1')\ndef test_x(trial): pass")
+def test_a_key_in_the_endpoints_query_is_not_shown(bench: Bench, noop_url: str) -> None:
+    bench.makepyfile("import pytest\n@pytest.mark.tau2('mock', tasks='create_task_1')\ndef test_x(trial): pass")
     gone = bench("--a2a-endpoint", "http://127.0.0.1:9/?key=s3cret", "--a2a-wait", "0")
     assert gone.ret == 4
     there = bench("--co", "--a2a-endpoint", f"{noop_url}?key=s3cret")

@@ -32,24 +32,19 @@ def agent(place: Place) -> Iterator[RawAgent]:
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 def test_a_run_behind_mutual_tls(
-    pytester: pytest.Pytester,
-    bench: Bench,
-    place: Place,
-    agent: RawAgent,
-    monkeypatch: pytest.MonkeyPatch,
-    workers: tuple[str, ...],
+    bench: Bench, place: Place, agent: RawAgent, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("THE_KEY", place.key.read_text())
-    pytester.makepyfile(TEST)
-    pytester.makepyprojecttoml(f"[tool.a2a-bench]\nca = '{place.ca}'\nclient-key-env = 'THE_KEY'\n")
+    bench.makepyfile(TEST)
+    bench.makepyprojecttoml(f"[tool.a2a-bench]\nca = '{place.ca}'\nclient-key-env = 'THE_KEY'\n")
     where = ("--a2a-endpoint", agent.url, f"--a2a-client-cert={place.cert}")
     bench(*where, *workers).assert_outcomes(passed=1)
-    written = [p for p in pytester.path.rglob("*") if p.is_file() and p.suffix in (".json", ".jsonl")]
+    written = [p for p in bench.path.rglob("*") if p.is_file() and p.suffix in (".json", ".jsonl")]
     assert all("PRIVATE KEY" not in p.read_text() for p in written)
 
 
-def test_an_authority_that_is_not_trusted_is_one_line(bench: Bench, pytester: pytest.Pytester, agent: RawAgent) -> None:
-    pytester.makepyfile(TEST)
+def test_an_authority_that_is_not_trusted_is_one_line(bench: Bench, agent: RawAgent) -> None:
+    bench.makepyfile(TEST)
     result = bench("--a2a-endpoint", agent.url)
     assert result.ret == 4
     (line,) = [line for line in result.errlines if line.startswith("ERROR:")]
@@ -57,8 +52,8 @@ def test_an_authority_that_is_not_trusted_is_one_line(bench: Bench, pytester: py
     assert line.index("--a2a-ca") < line.index("--a2a-set verify-ssl=off")
 
 
-def test_each_wrong_option_is_one_line(bench: Bench, pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(TEST)
+def test_each_wrong_option_is_one_line(bench: Bench) -> None:
+    bench.makepyfile(TEST)
     result = bench(
         "--a2a-endpoint=https://127.0.0.1:9",
         "--a2a-auth-env=NOT_SET_HERE",
@@ -82,24 +77,22 @@ def test_each_wrong_option_is_one_line(bench: Bench, pytester: pytest.Pytester) 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 def test_a_variable_that_ini_names_matters_once_the_agent_is_used(
-    bench: Bench, pytester: pytest.Pytester, noop_url: str, workers: tuple[str, ...]
+    bench: Bench, noop_url: str, workers: tuple[str, ...]
 ) -> None:
-    pytester.makepyprojecttoml(f"[tool.a2a-bench]\nendpoint = '{noop_url}'\nauth-env = 'NOT_SET_HERE'\n")
-    pytester.makepyfile("def test_one(): pass")
+    bench.makepyprojecttoml(f"[tool.a2a-bench]\nendpoint = '{noop_url}'\nauth-env = 'NOT_SET_HERE'\n")
+    bench.makepyfile("def test_one(): pass")
     if not workers:
         assert bench().ret == 0
-    pytester.makepyfile(test_two=TEST)
+    bench.makepyfile(test_two=TEST)
     result = bench(*workers)
     assert result.ret == 4
     assert "--a2a-auth-env names NOT_SET_HERE" in result.stderr.str()
 
 
-def test_a_run_with_oauth(
-    bench: Bench, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_with_oauth(bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("A2A_OAUTH_CLIENT_ID", "bench")
     monkeypatch.setenv("A2A_OAUTH_CLIENT_SECRET", "s3cret-of-the-client")
-    pytester.makepyfile(TEST)
+    bench.makepyfile(TEST)
     authority = Authority()
     with guarded_agent(authority) as url:
         bench("--a2a-endpoint", url).assert_outcomes(passed=1)

@@ -39,16 +39,10 @@ def test_a_job_summary_and_annotations(desk: Bench, job_summary: Path, workers: 
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_an_outcome_that_the_test_expects_is_no_miss(
-    pytester: pytest.Pytester,
-    desk: Bench,
-    job_summary: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    workers: tuple[str, ...],
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok bad")
-    test = (pytester.path / "test_desk.py").read_text()
-    pytester.makepyfile(test_desk=test.replace("def test_desk", "@pytest.mark.xfail(reason='missed')\ndef test_desk"))
+def test_an_outcome_that_the_test_expects_is_no_miss(desk: Bench, job_summary: Path, workers: tuple[str, ...]) -> None:
+    desk.tasks("ok bad")
+    test = (desk.path / "test_desk.py").read_text()
+    desk.makepyfile(test_desk=test.replace("def test_desk", "@pytest.mark.xfail(reason='missed')\ndef test_desk"))
     result = desk(*workers, "--runxfail")
     result.assert_outcomes(passed=1, failed=1)
     assert "failed" in job_summary.read_text()
@@ -58,7 +52,7 @@ def test_an_outcome_that_the_test_expects_is_no_miss(
     result.assert_outcomes(xfailed=1, xpassed=1)
     assert not any(line.startswith("::") for line in result.outlines)
     assert "missed" not in job_summary.read_text()
-    verdict = verdict_of(pytester)
+    verdict = verdict_of(desk)
     assert (verdict["trials"]["missed"], verdict["missed"]) == (0, [])
 
     job_summary.unlink()
@@ -83,42 +77,40 @@ def test_it_can_be_switched_off(desk: Bench, job_summary: Path) -> None:
     assert not job_summary.exists()
 
 
-def test_a_run_of_other_tests_says_nothing(pytester: pytest.Pytester, bench: Bench, job_summary: Path) -> None:
-    pytester.makepyfile("def test_other(): assert False")
+def test_a_run_of_other_tests_says_nothing(bench: Bench, job_summary: Path) -> None:
+    bench.makepyfile("def test_other(): assert False")
     result = bench()
     result.assert_outcomes(failed=1)
     assert not any(line.startswith("::") for line in result.outlines)
     assert not job_summary.exists()
 
 
-def test_markdown_for_a_merge_request(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a")
+def test_markdown_for_a_merge_request(desk: Bench) -> None:
+    desk.tasks("ok-a")
     desk("--a2a-markdown=out/report.md").assert_outcomes(passed=1)
-    text = (pytester.path / "out" / "report.md").read_text()
+    text = (desk.path / "out" / "report.md").read_text()
     assert text.startswith("# A2A benchmark: passed\n")
     assert "user simulator: scripted" in text
     assert "<details>" not in text
     desk("--a2a-markdown=out/report.md")
-    assert (pytester.path / "out" / "report.md").read_text().count("# A2A benchmark") == 1
+    assert (desk.path / "out" / "report.md").read_text().count("# A2A benchmark") == 1
 
 
-def test_a_file_that_cannot_be_written_is_said(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_a_file_that_cannot_be_written_is_said(desk: Bench) -> None:
     # Where nothing is at the beginning, so that only the end can tell.
-    pytester.makepyfile(test_block="def test_block():\n    open('file', 'w').close()")
+    desk.makepyfile(test_block="def test_block():\n    open('file', 'w').close()")
     result = desk("--a2a-markdown=file/report.md")
     result.stdout.fnmatch_lines(["a2a: *file/report.md cannot be written: *"])
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_agent_text_is_no_workflow_command(
-    pytester: pytest.Pytester, desk: Bench, job_summary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = (pytester.path / "desk.py").read_text()
+def test_agent_text_is_no_workflow_command(desk: Bench, job_summary: Path) -> None:
+    source = (desk.path / "desk.py").read_text()
     hostile = source.replace('"connection reset by peer"', '"HTTP 500, saying x\\n::add-mask::y\\n ##[error]z"')
     hostile = hostile.replace("so\\x07rry", "so\\n::add-mask::y")
     assert hostile.count("add-mask") == 3
-    (pytester.path / "desk.py").write_text(hostile)
-    monkeypatch.setenv("DESK_TASKS", "bad-b down-c")
+    (desk.path / "desk.py").write_text(hostile)
+    desk.tasks("bad-b down-c")
     result = desk()
     assert "add-mask" in result.stdout.str()
     commands = [line.strip() for line in result.outlines if line.strip().startswith("::") or "##[" in line]

@@ -24,9 +24,7 @@ def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_every_place_tells_how_many_were_held_again_and_why(
-    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
-) -> None:
+def test_every_place_tells_how_many_were_held_again_and_why(desk: Bench, workers: tuple[str, ...]) -> None:
     files = ("--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
     result = desk(*workers, *files)
     result.assert_outcomes(passed=2, errors=1)
@@ -35,12 +33,12 @@ def test_every_place_tells_how_many_were_held_again_and_why(
     result.stdout.fnmatch_lines([message.replace("[", "[[]")])
     result.stdout.fnmatch_lines(["*gone*infrastructure error, the agent was not judged: DeliveryUncertain: *lost*"])
     assert "run 3 times, and none came to its end (HTTP 502, HTTP 502, HTTP 502)" in result.stdout.str()
-    assert message in (pytester.path / "page.html").read_text()
-    assert "conversations were run again" in (pytester.path / "run.md").read_text()
+    assert message in (desk.path / "page.html").read_text()
+    assert "conversations were run again" in (desk.path / "run.md").read_text()
     again = {name: junit_properties(case)["a2a.held_again"] for name, case in junit_cases(Path("junit.xml")).items()}
     assert again == {"test_desk[ok-t0]": "0", "test_desk[lost-t0]": "1", "test_desk[gone-t0]": "2"}
-    assert sorted(log_of(pytester)) == ["gone", "gone", "gone", "lost", "lost", "ok"]
-    [lost] = (pytester.path / "a2a-results" / "trials").glob("*lost*")
+    assert sorted(log_of(desk)) == ["gone", "gone", "gone", "lost", "lost", "ok"]
+    [lost] = (desk.path / "a2a-results" / "trials").glob("*lost*")
     assert load_trial(lost).held_again == ("reset after delivery",)
     # What an abandoned conversation cost was paid.
     assert load_trial(lost).agent_usage.cost_usd == 0.5
@@ -50,23 +48,23 @@ def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
     desk("-q").stdout.fnmatch_lines([(LINE + "2x HTTP 502, 1x reset after delivery").replace("[", "[[]")])
 
 
-def test_files_of_before_are_read_alike(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_files_of_before_are_read_alike(desk: Bench) -> None:
     desk()
-    [path] = (pytester.path / "a2a-results" / "trials").glob("*ok*")
+    [path] = (desk.path / "a2a-results" / "trials").glob("*ok*")
     content = json.loads(path.read_text())
     assert content.pop("held_again") == []
     path.write_text(json.dumps(content))
     assert load_trial(path).held_again == ()
 
 
-def test_overwritten_results_are_still_counted(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_overwritten_results_are_still_counted(desk: Bench) -> None:
     reported = {"desk/front/lost#0": {"status": "evaluated", "reward": 1.0, "held_again": 1}}
-    results, _ = load_reported(pytester.path, "run", reported)
+    results, _ = load_reported(desk.path, "run", reported)
     assert "1 conversation was run again" in "\n".join(summary.caveats(results))
 
 
-def test_each_conversation_is_prepared(pytester: pytest.Pytester, desk: Bench) -> None:
-    pytester.makeconftest(
+def test_each_conversation_is_prepared(desk: Bench) -> None:
+    desk.makeconftest(
         DESK_CONFTEST
         + """
 def pytest_a2a_bench_prepare_trial(key, metadata):
@@ -77,4 +75,4 @@ def pytest_a2a_bench_prepare_trial(key, metadata):
 """
     )
     desk().assert_outcomes(passed=2, errors=1)
-    assert (pytester.path / "prepared.txt").read_text().split() == ["ok", "lost", "lost", "gone", "gone", "gone"]
+    assert (desk.path / "prepared.txt").read_text().split() == ["ok", "lost", "lost", "gone", "gone", "gone"]

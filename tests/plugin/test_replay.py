@@ -33,7 +33,7 @@ def trials(directory: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def record_and_replay(pytester: pytest.Pytester, bench: Bench, chosen: list[str], *workers: str) -> int:
+def record_and_replay(bench: Bench, chosen: list[str], *workers: str) -> int:
     """Record the reference agent without its writes, replay it twice, and return the number of trials."""
     first = bench("--a2a-endpoint=builtin:readonly", *chosen, *workers, "--a2a-record=tapes", "-q")
     again = bench("--a2a-replay=tapes", *chosen, *workers, "--a2a-results=r2", "--junitxml=j.xml")
@@ -44,27 +44,27 @@ def record_and_replay(pytester: pytest.Pytester, bench: Bench, chosen: list[str]
     )
     assert all(
         junit_properties(case).get("a2a.replayed") == "True"
-        for case in junit_cases(pytester.path / "j.xml").values()
+        for case in junit_cases(bench.path / "j.xml").values()
         if "a2a.run_id" in junit_properties(case)
     )
-    recorded = trials(pytester.path / "a2a-results")
+    recorded = trials(bench.path / "a2a-results")
     # Under a judge's absence some trials are skipped, and trouble of the evaluator is no conversation's fault.
-    assert trials(pytester.path / "r2") == recorded == trials(pytester.path / "r3")
+    assert trials(bench.path / "r2") == recorded == trials(bench.path / "r3")
     return len(recorded)
 
 
 @pytest.mark.slow
-def test_a_suite_is_replayed_bit_for_bit(pytester: pytest.Pytester, bench: Bench) -> None:
-    assert record_and_replay(pytester, bench, ["-k", "mock"], "-n2") >= 9
+def test_a_suite_is_replayed_bit_for_bit(bench: Bench) -> None:
+    assert record_and_replay(bench, ["-k", "mock"], "-n2") >= 9
 
 
 @pytest.mark.slow
-def test_airline_is_replayed_to_the_same_rewards(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_airline_is_replayed_to_the_same_rewards(bench: Bench) -> None:
     chosen = rotating([f"a2a/airline::test_airline[{t.task_id}-t0]" for t in index.load_tasks("airline")], 3)
-    assert record_and_replay(pytester, bench, chosen, "-n2") == len(chosen)
+    assert record_and_replay(bench, chosen, "-n2") == len(chosen)
 
 
-def test_a_changed_request_is_an_error_with_the_difference(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_a_changed_request_is_an_error_with_the_difference(bench: Bench) -> None:
     only = "a2a/mock::test_mock[create_task_1-t0]"
     bench("--a2a-endpoint=builtin:oracle", only, "--a2a-record=tapes").assert_outcomes(passed=1)
     result = bench("--a2a-replay=tapes", only, "--a2a-set=history=full")
@@ -94,7 +94,7 @@ def test_wrong_directories_are_usage_errors(bench: Bench, arguments: list[str], 
     result.stderr.fnmatch_lines([f"*{message}"])
 
 
-def test_the_protocol_is_not_judged_on_recordings(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_the_protocol_is_not_judged_on_recordings(bench: Bench) -> None:
     bench("--a2a-endpoint=builtin:oracle", "a2a/mock::test_mock[create_task_1-t0]", "--a2a-record=tapes")
     result = bench("--a2a-replay=tapes", "-m", "conformance")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -27,12 +27,12 @@ def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", EVERY_KIND)
 
 
-def test_each_kind_of_end_is_reported_apart(pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]) -> None:
+def test_each_kind_of_end_is_reported_apart(desk: Bench, process: tuple[str, ...]) -> None:
     result = desk(*process, "--junitxml=j.xml", "-ra")
     result.assert_outcomes(passed=1, failed=1, errors=2, skipped=1)
     assert result.ret == 1
-    assert sorted(log_of(pytester)) == sorted(EVERY_KIND.split())
-    cases = junit_cases(pytester.path / "j.xml")
+    assert sorted(log_of(desk)) == sorted(EVERY_KIND.split())
+    cases = junit_cases(desk.path / "j.xml")
     kinds = {name: [child.tag for child in case if child.tag != "properties"] for name, case in cases.items()}
     assert kinds == {
         "test_desk[ok-t0]": [],
@@ -51,8 +51,8 @@ def test_each_kind_of_end_is_reported_apart(pytester: pytest.Pytester, desk: Ben
         result.stdout.fnmatch_lines([line])
 
 
-def test_a_broken_evaluator_is_neither_the_agents_fault_nor_ours(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "broken")
+def test_a_broken_evaluator_is_neither_the_agents_fault_nor_ours(desk: Bench) -> None:
+    desk.tasks("broken")
     result = desk()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["desk/front/broken#0: tau2's evaluator raised KeyError: 'seat'"])
@@ -60,9 +60,9 @@ def test_a_broken_evaluator_is_neither_the_agents_fault_nor_ours(desk: Bench, mo
         assert word not in result.stdout.str()
 
 
-def test_scalars_reach_junit(pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]) -> None:
+def test_scalars_reach_junit(desk: Bench, process: tuple[str, ...]) -> None:
     desk(*process, "--junitxml=j.xml")
-    properties = junit_properties(junit_cases(pytester.path / "j.xml")["test_desk[ok-t0]"])
+    properties = junit_properties(junit_cases(desk.path / "j.xml")["test_desk[ok-t0]"])
     expected = {
         "a2a.key": "desk/front/ok#0",
         "a2a.task": "desk/front/ok",
@@ -79,17 +79,15 @@ def test_scalars_reach_junit(pytester: pytest.Pytester, desk: Bench, process: tu
         "a2a.termination_reason": "user_stop",
     }
     assert properties.items() >= expected.items()
-    transcript = json.loads((pytester.path / properties["a2a.transcript"]).read_text())
+    transcript = json.loads((desk.path / properties["a2a.transcript"]).read_text())
     assert transcript["key"] == "desk/front/ok#0"
-    down = junit_properties(junit_cases(pytester.path / "j.xml")["test_desk[down-t0]"])
+    down = junit_properties(junit_cases(desk.path / "j.xml")["test_desk[down-t0]"])
     assert down["a2a.error_type"] == "TransportError"
     assert "a2a.reward" not in down
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
-def test_scalars_reach_json_report_and_reportlog(
-    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
-) -> None:
+def test_scalars_reach_json_report_and_reportlog(desk: Bench, workers: tuple[str, ...]) -> None:
     pytest.importorskip("pytest_jsonreport")
     pytest.importorskip("pytest_reportlog")
     desk(
@@ -97,20 +95,18 @@ def test_scalars_reach_json_report_and_reportlog(
         *("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "-ppytest_reportlog.plugin"),
         *("--json-report", "--report-log=log.jsonl"),
     )
-    report = json.loads((pytester.path / ".report.json").read_text())
+    report = json.loads((desk.path / ".report.json").read_text())
     rewards = {}
     for test in report["tests"]:
         values = {name: value for pair in test["user_properties"] for name, value in pair.items()}
         rewards[values["a2a.key"]] = values.get("a2a.reward")
     assert rewards == {f"desk/front/{k}#0": {"ok": 1.0, "bad": 0.0}.get(k) for k in EVERY_KIND.split()}
-    lines = [json.loads(line) for line in (pytester.path / "log.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (desk.path / "log.jsonl").read_text().splitlines()]
     calls = [dict(line["user_properties"]) for line in lines if line.get("when") == "call"]
     assert {c["a2a.key"]: c["a2a.success"] for c in calls} == {"desk/front/ok#0": True, "desk/front/bad#0": False}
 
 
-def test_a_failure_explains_itself_without_the_agents_control_characters(
-    pytester: pytest.Pytester, desk: Bench
-) -> None:
+def test_a_failure_explains_itself_without_the_agents_control_characters(desk: Bench) -> None:
     result = desk("--junitxml=j.xml", "test_desk.py", "-k", "bad")
     result.stdout.fnmatch_lines(
         [
@@ -128,13 +124,13 @@ def test_a_failure_explains_itself_without_the_agents_control_characters(
             "transcript: a2a-results/trials/desk-front-bad-t0-*.json",
         ]
     )
-    text = (pytester.path / "j.xml").read_text()
+    text = (desk.path / "j.xml").read_text()
     assert "never communicated" in text
     assert "\x1b" not in result.stdout.str() + text
 
 
-def test_a_failed_assertion_on_a_good_trial_keeps_its_own_message(pytester: pytest.Pytester, desk: Bench) -> None:
-    pytester.makepyfile(
+def test_a_failed_assertion_on_a_good_trial_keeps_its_own_message(desk: Bench) -> None:
+    desk.makepyfile(
         test_desk="""
         import pytest
         @pytest.mark.desk("front", tasks="ok")
@@ -152,11 +148,9 @@ def test_a_failed_assertion_on_a_good_trial_keeps_its_own_message(pytester: pyte
     )
 
 
-def test_durations_are_the_conversations(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-0.5 ok-0.6 ok-0.7")
+def test_durations_are_the_conversations(desk: Bench) -> None:
+    desk.tasks("ok-0.5 ok-0.6 ok-0.7")
     desk("--junitxml=j.xml", "--a2a-concurrency=3").assert_outcomes(passed=3)
-    for name, case in junit_cases(pytester.path / "j.xml").items():
+    for name, case in junit_cases(desk.path / "j.xml").items():
         expected = float(name.removeprefix("test_desk[ok-").removesuffix("-t0]"))
         assert expected <= float(case.attrib["time"]) < expected + 2

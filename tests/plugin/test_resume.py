@@ -32,15 +32,13 @@ def stored(directory: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_only_what_has_no_result_is_held_again(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b bad-c flaky-d broken-e")
+def test_only_what_has_no_result_is_held_again(desk: Bench, workers: tuple[str, ...]) -> None:
+    desk.tasks("ok-a ok-b bad-c flaky-d broken-e")
     desk(*workers).assert_outcomes(passed=2, failed=1, errors=2)
     result = desk(*workers, "--a2a-resume", "--junitxml=j.xml")
     result.assert_outcomes(passed=3, failed=1, errors=1)
     result.stdout.fnmatch_lines(["reused, not run again (--a2a-resume): 3 of 5 trials (3 of run *"])
-    started = log_of(pytester)
+    started = log_of(desk)
     assert {task: started.count(task) for task in set(started)} == {
         "ok-a": 1,
         "ok-b": 1,
@@ -48,22 +46,20 @@ def test_only_what_has_no_result_is_held_again(
         "flaky-d": 2,
         "broken-e": 2,
     }
-    cases = junit_cases(pytester.path / "j.xml")
+    cases = junit_cases(desk.path / "j.xml")
     assert "a2a.reused_from" in junit_properties(cases["test_desk[ok-a-t0]"])
     assert "a2a.reused_from" not in junit_properties(cases["test_desk[flaky-d-t0]"])
 
 
-def test_other_settings_ask_another_question(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
+def test_other_settings_ask_another_question(desk: Bench) -> None:
+    desk.tasks("ok-a ok-b")
     desk().assert_outcomes(passed=2)
     desk("--a2a-resume", "--a2a-seed=1").assert_outcomes(passed=2)
-    assert len(log_of(pytester)) == 4
+    assert len(log_of(desk)) == 4
     desk("--a2a-resume", "--a2a-seed=1", "--a2a-concurrency=2", "--a2a-timeout=9").assert_outcomes(passed=2)
-    assert len(log_of(pytester)) == 4
+    assert len(log_of(desk)) == 4
     desk("--a2a-seed=1").assert_outcomes(passed=2)
-    assert len(log_of(pytester)) == 6
+    assert len(log_of(desk)) == 6
 
 
 BY_FIXTURE = """
@@ -85,32 +81,30 @@ def a2a_client_config(a2a_client_config):
 
 @pytest.mark.parametrize("made", [BY_FIXTURE, BY_HOOK, BY_CONFIG])
 def test_data_beside_the_conversation_are_part_of_the_question(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, made: str
+    desk: Bench, monkeypatch: pytest.MonkeyPatch, made: str
 ) -> None:
-    conftest = pytester.path / "conftest.py"
+    conftest = desk.path / "conftest.py"
     conftest.write_text("import os, pytest\n" + conftest.read_text() + made)
     for tenant, many in (("on", 1), ("on", 1), ("off", 2), ("off", 2)):
         monkeypatch.setenv("TENANT", tenant)
         desk("--a2a-resume").assert_outcomes(passed=1)
-        assert len(log_of(pytester)) == many
+        assert len(log_of(desk)) == many
 
 
-def test_misses_are_tried_again_and_what_is_not_recorded_is_held_again(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a bad-b")
+def test_misses_are_tried_again_and_what_is_not_recorded_is_held_again(desk: Bench) -> None:
+    desk.tasks("ok-a bad-b")
     desk("--a2a-min-pass=0.3").assert_outcomes(passed=2)  # the gate is one of them
     desk("--a2a-missed", "--a2a-resume").assert_outcomes(failed=1)
-    assert log_of(pytester) == ["ok-a", "bad-b", "bad-b"]
+    assert log_of(desk) == ["ok-a", "bad-b", "bad-b"]
     for _ in range(2):
         desk("--a2a-resume", "--a2a-record=tapes", "-k", "ok").assert_outcomes(passed=1)
-    assert log_of(pytester) == ["ok-a", "bad-b", "bad-b", "ok-a"]
-    assert len([p for p in (pytester.path / "tapes").glob("*.json") if p.name != "agent.json"]) == 1
+    assert log_of(desk) == ["ok-a", "bad-b", "bad-b", "ok-a"]
+    assert len([p for p in (desk.path / "tapes").glob("*.json") if p.name != "agent.json"]) == 1
 
 
-def test_a_reused_result_names_the_run_that_held_it(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_a_reused_result_names_the_run_that_held_it(desk: Bench) -> None:
     desk()
-    [path] = (pytester.path / "a2a-results" / "trials").iterdir()
+    [path] = (desk.path / "a2a-results" / "trials").iterdir()
     first = json.loads(path.read_text())["run_id"]
     for _ in range(2):
         desk("--a2a-resume")
@@ -118,24 +112,24 @@ def test_a_reused_result_names_the_run_that_held_it(pytester: pytest.Pytester, d
         assert data["reused_from"] == first != data["run_id"]
 
 
-def killed_and_resumed(pytester: pytest.Pytester, desk: Bench, moment: float, *, workers: bool) -> int:
+def killed_and_resumed(desk: Bench, moment: float, *, workers: bool) -> int:
     """Kill a run and its workers, resume it, and return how many trials were reused.
 
     :param moment: a whole number of trials that have ended, or seconds after the start.
     """
     how = ("-n2",) if workers else ()
-    shutil.rmtree(pytester.path / "a2a-results", ignore_errors=True)
-    (pytester.path / "log.txt").unlink(missing_ok=True)
+    shutil.rmtree(desk.path / "a2a-results", ignore_errors=True)
+    (desk.path / "log.txt").unlink(missing_ok=True)
     process = desk.popen(*how, "--a2a-concurrency=4")
     if isinstance(moment, int):
-        wait_for(lambda: len(log_of(pytester, "end")) >= moment)
+        wait_for(lambda: len(log_of(desk, "end")) >= moment)
     else:
         time.sleep(moment)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    ended = len(log_of(pytester, "end"))
+    ended = len(log_of(desk, "end"))
     desk(*how, "--a2a-resume").assert_outcomes(passed=16, failed=4)
-    files = list((pytester.path / "a2a-results").rglob("*"))
+    files = list((desk.path / "a2a-results").rglob("*"))
     assert not [f for f in files if f.name.endswith(".tmp")]
     reused = sum(
         "reused_from" in f.read_text() and json.loads(f.read_text())["reused_from"] is not None
@@ -147,70 +141,56 @@ def killed_and_resumed(pytester: pytest.Pytester, desk: Bench, moment: float, *,
     return reused
 
 
-def kill_at(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, moments: list[float]) -> None:
-    monkeypatch.setenv(
-        "DESK_TASKS", " ".join([*(f"ok-0.1-{i}" for i in range(16)), *(f"bad-0.1-{i}" for i in range(4))])
-    )
+def kill_at(desk: Bench, moments: list[float]) -> None:
+    desk.tasks(" ".join([*(f"ok-0.1-{i}" for i in range(16)), *(f"bad-0.1-{i}" for i in range(4))]))
     desk("-n2").assert_outcomes(passed=16, failed=4)
-    undisturbed = stored(pytester.path / "a2a-results")
+    undisturbed = stored(desk.path / "a2a-results")
     assert len(undisturbed) == 20
     for number, moment in enumerate(moments):
-        killed_and_resumed(pytester, desk, moment, workers=number % 2 == 0)
-        assert stored(pytester.path / "a2a-results") == undisturbed
+        killed_and_resumed(desk, moment, workers=number % 2 == 0)
+        assert stored(desk.path / "a2a-results") == undisturbed
 
 
 @pytest.mark.slow
-def test_a_run_can_be_killed_at_any_moment(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_can_be_killed_at_any_moment(desk: Bench) -> None:
     source = random.Random(20)
-    kill_at(pytester, desk, monkeypatch, rotating([source.uniform(0.1, 4.0) for _ in range(20)], 2))
+    kill_at(desk, rotating([source.uniform(0.1, 4.0) for _ in range(20)], 2))
 
 
 TASKS = " ".join(f"{'bad' if i % 3 == 0 else 'ok'}-0.0{i % 5}-{i}" for i in range(17))
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_merged_shards_are_the_whole(
-    pytester: pytest.Pytester,
-    desk: Bench,
-    monkeypatch: pytest.MonkeyPatch,
-    workers: tuple[str, ...],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", TASKS)
+def test_merged_shards_are_the_whole(desk: Bench, workers: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    desk.tasks(TASKS)
     desk("--a2a-results=whole").assert_outcomes(passed=11, failed=6)
     for i in (1, 2, 3):
         desk(*workers, f"--a2a-shard={i}/3", f"--a2a-results=part{i}")
-    assert sorted(log_of(pytester)) == sorted(TASKS.split() * 2)
+    assert sorted(log_of(desk)) == sorted(TASKS.split() * 2)
 
     assert main(["merge", "part1", "part2", "part3", "-o", "merged"]) == 0
 
     assert "desk/front: 11 of 17 trials passed" in capsys.readouterr().out
-    whole, merged = stored(pytester.path / "whole"), stored(pytester.path / "merged")
+    whole, merged = stored(desk.path / "whole"), stored(desk.path / "merged")
     assert merged.keys() == whole.keys()
     for name, data in merged.items():
         # The parts were asked for the same: what makes a difference to a result is the same, and so is its result.
         assert data == whole[name]
-    assert set(json.loads((pytester.path / "merged" / "run.json").read_text())["keys"]) == {
+    assert set(json.loads((desk.path / "merged" / "run.json").read_text())["keys"]) == {
         f"desk/front/{task}#0" for task in TASKS.split()
     }
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_more_shards_than_trials_leave_empty_parts(
-    pytester: pytest.Pytester,
-    desk: Bench,
-    monkeypatch: pytest.MonkeyPatch,
-    workers: tuple[str, ...],
-    capsys: pytest.CaptureFixture[str],
+    desk: Bench, workers: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
+    desk.tasks("ok-a ok-b")
     for i in (1, 2, 3):
         result = desk(*workers, f"--a2a-shard={i}/3", f"--a2a-results=part{i}", "--a2a-min-pass=0")
         assert result.ret == 0
     result.stdout.fnmatch_lines(["a2a: shard 3/3 has nothing to do: there are 2 trials"])
-    assert json.loads((pytester.path / "part3" / "run.json").read_text())["keys"] == []
+    assert json.loads((desk.path / "part3" / "run.json").read_text())["keys"] == []
     capsys.readouterr()
     assert main(["merge", "part3", "part1", "part2", "-o", "merged"]) == 0
     assert "desk/front: 2 of 2 trials passed" in capsys.readouterr().out
@@ -218,14 +198,12 @@ def test_more_shards_than_trials_leave_empty_parts(
     assert again.ret == 5, "that there is nothing at all is no part's fault"
 
 
-def test_all_obstacles_to_a_merge_are_reported_together(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", TASKS)
+def test_all_obstacles_to_a_merge_are_reported_together(desk: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.tasks(TASKS)
     for i in (1, 2, 3):
         desk(f"--a2a-shard={i}/3", f"--a2a-results=part{i}")
     desk("--a2a-shard=2/3", "--a2a-results=other", "--a2a-seed=1")
-    lost = next((pytester.path / "part1" / "trials").iterdir())
+    lost = next((desk.path / "part1" / "trials").iterdir())
     lost.unlink()
     capsys.readouterr()
 
@@ -233,7 +211,7 @@ def test_all_obstacles_to_a_merge_are_reported_together(
     message = capsys.readouterr().err
     assert "are in none of the directories (shards given: 1/3, 2/3)" in message
     assert "part1 (shard 1/3) has no result of its run for 1 trial: desk/front/" in message
-    assert not (pytester.path / "merged").exists()
+    assert not (desk.path / "merged").exists()
 
     assert main(["merge", "part2", "other", "part3", "-o", "merged"]) == 2
     message = capsys.readouterr().err
@@ -243,16 +221,14 @@ def test_all_obstacles_to_a_merge_are_reported_together(
     assert main(["merge", "part1", "nowhere", "-o", "merged"]) == 2
     assert "nowhere is not the results directory of a run: no such directory" in capsys.readouterr().err
 
-    (pytester.path / "full").mkdir()
-    (pytester.path / "full" / "x").touch()
+    (desk.path / "full").mkdir()
+    (desk.path / "full" / "x").touch()
     assert main(["merge", "part2", "-o", "full"]) == 2
 
 
-def test_a_shard_leaves_the_users_other_tests_alone(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
-    pytester.makepyfile(test_mine="def test_mine(): pass")
+def test_a_shard_leaves_the_users_other_tests_alone(desk: Bench) -> None:
+    desk.tasks("ok-a ok-b")
+    desk.makepyfile(test_mine="def test_mine(): pass")
     for i in (1, 2):
         desk(f"--a2a-shard={i}/2", f"--a2a-results=part{i}").assert_outcomes(passed=2, deselected=1)
 
@@ -270,11 +246,9 @@ def test_a_wrong_part_is_a_usage_error(desk: Bench, arguments: list[str], messag
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{", "[" * 100_000], ids=["empty", "list", "cut", "deep"])
-def test_a_damaged_verdict_of_an_earlier_run_is_in_nobodys_way(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, damage: str
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok")
-    verdict = pytester.path / "a2a-results" / "verdict.json"
+def test_a_damaged_verdict_of_an_earlier_run_is_in_nobodys_way(desk: Bench, damage: str) -> None:
+    desk.tasks("ok")
+    verdict = desk.path / "a2a-results" / "verdict.json"
     verdict.parent.mkdir()
     verdict.write_text(damage)
 
@@ -283,18 +257,16 @@ def test_a_damaged_verdict_of_an_earlier_run_is_in_nobodys_way(
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "n2"])
-def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
-) -> None:
-    results = pytester.path / "a2a-results"
-    monkeypatch.setenv("DESK_TASKS", "ok bad")
+def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(desk: Bench, workers: tuple[str, ...]) -> None:
+    results = desk.path / "a2a-results"
+    desk.tasks("ok bad")
     desk("--a2a-min-pass=0.1")
     assert json.loads((results / "verdict.json").read_text())["verdict"] == "pass"
-    (pytester.path / "log.txt").unlink()
+    (desk.path / "log.txt").unlink()
 
-    monkeypatch.setenv("DESK_TASKS", "ok bad ok-60")
+    desk.tasks("ok bad ok-60")
     with desk.popen("--a2a-min-pass=0.1", "--a2a-concurrency=4", *workers) as process:
-        wait_for(lambda: any("ok-60" in line for line in log_of(pytester, "start")))
+        wait_for(lambda: any("ok-60" in line for line in log_of(desk, "start")))
         os.killpg(process.pid, signal.SIGKILL)
 
     assert not (results / "verdict.json").exists()
@@ -311,31 +283,29 @@ def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_a_second_run_is_refused_until_the_first_is_gone(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "slow-600")
+def test_a_second_run_is_refused_until_the_first_is_gone(desk: Bench, workers: tuple[str, ...]) -> None:
+    desk.tasks("slow-600")
     process = desk.popen(*workers)
-    wait_for(lambda: len(log_of(pytester)) == 1 or process.poll() is not None)
-    monkeypatch.setenv("DESK_TASKS", "ok")
+    wait_for(lambda: len(log_of(desk)) == 1 or process.poll() is not None)
+    desk.tasks("ok")
     result = desk(*workers)
     assert result.ret == 4
     (line,) = [line for line in result.errlines if line.strip()]
-    assert f"results directory {pytester.path}/a2a-results is in use by pytest, process {process.pid} on " in line
+    assert f"results directory {desk.path}/a2a-results is in use by pytest, process {process.pid} on " in line
     desk("--a2a-results=another").assert_outcomes(passed=1)
-    assert log_of(pytester) == ["slow-600", "ok"]
+    assert log_of(desk) == ["slow-600", "ok"]
     process.kill()
     process.communicate()
     desk(*workers).assert_outcomes(passed=1)
-    assert not (pytester.path / "a2a-results" / "run.lock").exists()
+    assert not (desk.path / "a2a-results" / "run.lock").exists()
 
 
-def test_commands_that_write_wait_their_turn_and_others_do_not(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_commands_that_write_wait_their_turn_and_others_do_not(desk: Bench) -> None:
     desk().assert_outcomes(passed=1)
-    directory = pytester.path / "a2a-results"
+    directory = desk.path / "a2a-results"
     with locked(directory, "pytest"):
         with pytest.raises(InUseError, match="a2a-results is in use by pytest, process "):
             merge.write_rescored(manifest.load_selected(directory), [], directory, "rescored")
         assert main(["merge", "a2a-results", "-o", "whole"]) == 0
         assert main(["export", "html", "a2a-results"]) == 0
-    assert not (pytester.path / "whole" / "run.lock").exists()
+    assert not (desk.path / "whole" / "run.lock").exists()

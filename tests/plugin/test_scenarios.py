@@ -25,33 +25,29 @@ def shop_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def shop(pytester: pytest.Pytester, bench: Bench, shop_url: str) -> Bench:
-    pytester.makeconftest("")
-    return Bench(pytester, f"--a2a-endpoint={shop_url}")
+def shop(bench: Bench, shop_url: str) -> Bench:
+    bench.makeconftest("")
+    return bench.with_options(f"--a2a-endpoint={shop_url}")
 
 
-def write(pytester: pytest.Pytester, text: str) -> None:
-    pytester.makepyfile(test_own=f"import pytest\n\n{text}")
+def write(run: Bench, text: str) -> None:
+    run.makepyfile(test_own=f"import pytest\n\n{text}")
 
 
-def stored(pytester: pytest.Pytester) -> list[dict[str, object]]:
-    return [json.loads(p.read_text()) for p in sorted((pytester.path / "a2a-results" / "trials").glob("*.json"))]
-
-
-def test_the_example_passes_alone_and_with_workers(pytester: pytest.Pytester, shop: Bench) -> None:
-    pytester.makepyfile(test_shop=(SHOP / "test_shop.py").read_text(encoding="utf-8"))
+def test_the_example_passes_alone_and_with_workers(shop: Bench) -> None:
+    shop.makepyfile(test_shop=(SHOP / "test_shop.py").read_text(encoding="utf-8"))
 
     result = shop("-n2", "--a2a-trials=2", "--a2a-min-pass=1", "-rs", "--junitxml=j.xml")
 
     result.assert_outcomes(passed=7, skipped=2)  # the gate is one
     result.stdout.fnmatch_lines(["*a scenario with a goal needs a model that plays its user: --a2a-user llm:MODEL*"])
     assert "leaderboard" not in result.stdout.str().partition("summary")[2]
-    assert {r["dialect"] for r in stored(pytester) if r["status"] == "evaluated"} == {None, "tool_call"}
+    assert {r["dialect"] for r in shop.stored() if r["status"] == "evaluated"} == {None, "tool_call"}
 
 
-def test_the_test_asserts_the_reward(pytester: pytest.Pytester, shop: Bench) -> None:
+def test_the_test_asserts_the_reward(shop: Bench) -> None:
     write(
-        pytester,
+        shop,
         '@pytest.mark.a2a_scenario("Where is my order A1?")\n'
         "def test_it_is_there(trial):\n"
         '    assert trial.said("has arrived"), "it should be there by now"\n'
@@ -71,27 +67,27 @@ def test_the_test_asserts_the_reward(pytester: pytest.Pytester, shop: Bench) -> 
     # Beside a gate a miss fails nothing by itself.
     assert gated.ret == 0
     gated.stdout.fnmatch_lines(["*2 of 3 trials succeeded*"])
-    assert sorted(r["reward"] for r in stored(pytester)) == [0.0, 1.0, 1.0]  # type: ignore[type-var]
+    assert sorted(r["reward"] for r in shop.stored()) == [0.0, 1.0, 1.0]
 
 
-def test_another_scenario_of_that_name_is_held_anew(pytester: pytest.Pytester, shop: Bench) -> None:
+def test_another_scenario_of_that_name_is_held_anew(shop: Bench) -> None:
     body = "def test_way(trial):\n    assert trial.turns == 1\n"
-    write(pytester, f'@pytest.mark.a2a_scenario("Where is my order A1?")\n{body}')
+    write(shop, f'@pytest.mark.a2a_scenario("Where is my order A1?")\n{body}')
     shop("--a2a-resume").assert_outcomes(passed=1)
-    (first,) = stored(pytester)
+    (first,) = shop.stored()
     shop("--a2a-resume").assert_outcomes(passed=1)
-    (again,) = stored(pytester)
+    (again,) = shop.stored()
     assert again["reused_from"] == first["run_id"]
 
-    write(pytester, f'@pytest.mark.a2a_scenario("I want my money back")\n{body}')
+    write(shop, f'@pytest.mark.a2a_scenario("I want my money back")\n{body}')
     shop("--a2a-resume").assert_outcomes(passed=1)
-    (other,) = stored(pytester)
+    (other,) = shop.stored()
     assert other["reused_from"] is None
 
 
-def test_an_exception_beside_assertions_is_an_error_and_no_verdict(pytester: pytest.Pytester, shop: Bench) -> None:
+def test_an_exception_beside_assertions_is_an_error_and_no_verdict(shop: Bench) -> None:
     write(
-        pytester,
+        shop,
         '@pytest.mark.a2a_scenario("Hello")\n'
         "def test_broken(trial):\n"
         "    assert 1 / 0\n"
@@ -106,11 +102,11 @@ def test_an_exception_beside_assertions_is_an_error_and_no_verdict(pytester: pyt
     result.stdout.fnmatch_lines(["*the test failed with ZeroDivisionError: division by zero*"])
 
 
-def test_tests_of_one_name_are_reported_apart_by_their_label(pytester: pytest.Pytester, shop: Bench) -> None:
+def test_tests_of_one_name_are_reported_apart_by_their_label(shop: Bench) -> None:
     asked = "def test_it(trial):\n    assert trial.said({!r})\n"
     first = '@pytest.mark.a2a_scenario("Where is my order A1?")\n' + asked.format("on its way")
     other = '@pytest.mark.a2a_scenario("I want my money back", label="other")\n' + asked.format("sorry")
-    pytester.makepyfile(test_one=f"import pytest\n{first}", test_two=f"import pytest\n{other}")
+    shop.makepyfile(test_one=f"import pytest\n{first}", test_two=f"import pytest\n{other}")
 
     shop("--import-mode=importlib").assert_outcomes(passed=2)
 
@@ -129,8 +125,8 @@ def test_tests_of_one_name_are_reported_apart_by_their_label(pytester: pytest.Py
         ('"Hi", trials=0', "trials: 0 is not a whole number"),
     ],
 )
-def test_a_wrong_marker_is_one_line(pytester: pytest.Pytester, shop: Bench, marker: str, problem: str) -> None:
-    write(pytester, f"@pytest.mark.a2a_scenario({marker})\ndef test_it(trial):\n    pass\n")
+def test_a_wrong_marker_is_one_line(shop: Bench, marker: str, problem: str) -> None:
+    write(shop, f"@pytest.mark.a2a_scenario({marker})\ndef test_it(trial):\n    pass\n")
 
     result = shop()
 
@@ -138,8 +134,8 @@ def test_a_wrong_marker_is_one_line(pytester: pytest.Pytester, shop: Bench, mark
     assert problem in result.stderr.str()
 
 
-def test_the_test_takes_its_trial_alone(pytester: pytest.Pytester, shop: Bench) -> None:
-    write(pytester, '@pytest.mark.a2a_scenario("Hi")\ndef test_it(trial, tmp_path):\n    pass\n')
+def test_the_test_takes_its_trial_alone(shop: Bench) -> None:
+    write(shop, '@pytest.mark.a2a_scenario("Hi")\ndef test_it(trial, tmp_path):\n    pass\n')
 
     assert "the test takes tmp_path, but it decides the reward" in shop().stderr.str()
 
@@ -169,19 +165,17 @@ def test_tools(trial):
 '''
 
 
-def test_tools_are_methods_and_their_errors_are_reported(pytester: pytest.Pytester, shop: Bench) -> None:
-    write(pytester, TOOLS)
+def test_tools_are_methods_and_their_errors_are_reported(shop: Bench) -> None:
+    write(shop, TOOLS)
 
     shop().assert_outcomes(passed=1)
 
 
 @pytest.mark.slow
-def test_a_model_plays_the_user_and_another_judges(
-    pytester: pytest.Pytester, shop: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_plays_the_user_and_another_judges(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     write(
-        pytester,
+        shop,
         '@pytest.mark.a2a_scenario(goal="Know where order A1 is.", persona="An aunt.", '
         'criteria=("it is polite", "it lies"))\n'
         "def test_goal(trial):\n"
@@ -201,24 +195,22 @@ def test_a_model_plays_the_user_and_another_judges(
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*broke a criterion: it lies*", "*CRITERIA 0*"])
-    (found,) = stored(pytester)
-    assert [t["role"] for t in found["transcript"]] == ["user", "agent"]  # type: ignore[attr-defined]
-    assert found["provenance"]["judge"] == "openai/judge"  # type: ignore[index]
+    (found,) = shop.stored()
+    assert [t["role"] for t in found["transcript"]] == ["user", "agent"]
+    assert found["provenance"]["judge"] == "openai/judge"
     first = llm.requests[0]["messages"][0]["content"]
     assert "An aunt." in first
     assert "Know where order A1 is." in first
 
 
-def test_an_agent_that_gives_up_has_failed_and_one_that_is_gone_has_not(
-    pytester: pytest.Pytester, bench: Bench
-) -> None:
-    pytester.makeconftest("")
-    write(pytester, '@pytest.mark.a2a_scenario("Hello")\ndef test_it(trial):\n    assert trial.turns\n')
-    rejecting = Bench(pytester, "--a2a-endpoint=builtin:oracle")
+def test_an_agent_that_gives_up_has_failed_and_one_that_is_gone_has_not(bench: Bench) -> None:
+    bench.makeconftest("")
+    write(bench, '@pytest.mark.a2a_scenario("Hello")\ndef test_it(trial):\n    assert trial.turns\n')
+    rejecting = bench.with_options("--a2a-endpoint=builtin:oracle")
 
     rejected = rejecting("--a2a-set=tag-trials=off")
     rejected.assert_outcomes(failed=1)
     rejected.stdout.fnmatch_lines(["*the agent ended the conversation: *rejected*"])
     with harried({"500-late": 1.0}, "noop") as agent:
-        failing = Bench(pytester, f"--a2a-endpoint={agent.url}", "--a2a-set=redeliver=0")
+        failing = bench.with_options(f"--a2a-endpoint={agent.url}", "--a2a-set=redeliver=0")
         failing().assert_outcomes(errors=1)

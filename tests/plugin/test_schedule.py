@@ -33,48 +33,40 @@ def peak(path: Path) -> int:
 
 
 @pytest.mark.parametrize(("concurrency", "expected"), [(1, 1), (4, 4)])
-def test_conversations_in_flight(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, concurrency: int, expected: int
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", many(f"meet-{expected}", 8))
+def test_conversations_in_flight(desk: Bench, concurrency: int, expected: int) -> None:
+    desk.tasks(many(f"meet-{expected}", 8))
     result = desk(f"--a2a-concurrency={concurrency}", "-v")
     result.assert_outcomes(passed=8)
-    assert peak(pytester.path / "log.txt") == expected
+    assert peak(desk.path / "log.txt") == expected
     order = [line.split("[")[1].split("]")[0] for line in result.outlines if "PASSED" in line]
     assert order == [f"meet-{expected}-{i}-t0" for i in range(8)]
 
 
-def test_conversations_run_ahead_in_every_worker(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", many("meet-7", 14))
+def test_conversations_run_ahead_in_every_worker(desk: Bench) -> None:
+    desk.tasks(many("meet-7", 14))
     desk("-n2", "--a2a-concurrency=7").assert_outcomes(passed=14)
-    assert peak(pytester.path / "log.txt") == 7
-    assert len(log_of(pytester)) == 14
+    assert peak(desk.path / "log.txt") == 7
+    assert len(log_of(desk)) == 14
 
 
 @pytest.mark.parametrize(
     ("dist", "expected"),
     [("loadfile", 4), pytest.param("loadscope", 4, marks=pytest.mark.slow), ("each", 4), ("worksteal", 2)],
 )
-def test_a_worker_begins_what_it_was_sent_however_items_are_distributed(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, dist: str, expected: int
-) -> None:
+def test_a_worker_begins_what_it_was_sent_however_items_are_distributed(desk: Bench, dist: str, expected: int) -> None:
     if not hasattr(xdist.remote, "TestQueue"):
         pytest.skip("this pytest-xdist keeps what it sends where nobody can look: one conversation a worker")
-    monkeypatch.setenv("DESK_TASKS", many(f"meet-{expected}", 8))
+    desk.tasks(many(f"meet-{expected}", 8))
     # One file, and so one worker; where items may be taken away again, a worker is only sure of two.
     workers = ("-n1", "--a2a-concurrency=4") if dist in ("each", "worksteal") else ("-n2", "--a2a-concurrency=8")
     desk(*workers, "--dist", dist).assert_outcomes(passed=8)
-    assert len(log_of(pytester)) == 8
-    assert peak(pytester.path / "log.txt") >= expected
+    assert len(log_of(desk)) == 8
+    assert peak(desk.path / "log.txt") >= expected
 
 
-def test_items_that_may_be_skipped_start_nothing(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok")
-    pytester.makepyfile(
+def test_items_that_may_be_skipped_start_nothing(desk: Bench) -> None:
+    desk.tasks("ok")
+    desk.makepyfile(
         test_desk="""
         import pytest
         @pytest.mark.skip
@@ -89,75 +81,63 @@ def test_items_that_may_be_skipped_start_nothing(
         """
     )
     desk("--a2a-concurrency=4").assert_outcomes(passed=1, skipped=1, xfailed=1)
-    assert log_of(pytester) == ["ok"]
+    assert log_of(desk) == ["ok"]
 
 
-def test_stopping_at_the_first_failure_starts_no_more(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "bad " + many("ok-600", 20))
+def test_stopping_at_the_first_failure_starts_no_more(desk: Bench) -> None:
+    desk.tasks("bad " + many("ok-600", 20))
     result = desk("-x", "--a2a-concurrency=3")
     result.assert_outcomes(failed=1)
-    assert len(log_of(pytester)) <= 4
-    assert log_of(pytester, "end") == ["bad"]
-    assert sorted(log_of(pytester, "cancelled")) == sorted(log_of(pytester))[1:]
+    assert len(log_of(desk)) <= 4
+    assert log_of(desk, "end") == ["bad"]
+    assert sorted(log_of(desk, "cancelled")) == sorted(log_of(desk))[1:]
 
 
-def test_reruns_repeat_trouble_and_never_a_bad_reward(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reruns_repeat_trouble_and_never_a_bad_reward(desk: Bench) -> None:
     pytest.importorskip("pytest_rerunfailures")
-    monkeypatch.setenv("DESK_TASKS", "flaky bad")
+    desk.tasks("flaky bad")
     result = desk("-ppytest_rerunfailures", "--reruns=2", "--a2a-concurrency=2", "--junitxml=j.xml")
     result.stdout.fnmatch_lines(["*1 failed, 1 passed, 3 rerun in*"])
-    assert sorted(log_of(pytester)) == ["bad", "flaky", "flaky"]
-    properties = [
-        p.attrib["name"] for p in junit_cases(pytester.path / "j.xml")["test_desk[flaky-t0]"].iter("property")
-    ]
+    assert sorted(log_of(desk)) == ["bad", "flaky", "flaky"]
+    properties = [p.attrib["name"] for p in junit_cases(desk.path / "j.xml")["test_desk[flaky-t0]"].iter("property")]
     assert len(properties) == len(set(properties))
 
 
-def test_deterministic_errors_are_not_rerun(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deterministic_errors_are_not_rerun(desk: Bench) -> None:
     pytest.importorskip("pytest_rerunfailures")
-    monkeypatch.setenv("DESK_TASKS", "bug broken down")
+    desk.tasks("bug broken down")
     result = desk("-ppytest_rerunfailures", "--reruns=1")
     result.stdout.fnmatch_lines(["*3 error*3 rerun in*"])
-    assert sorted(log_of(pytester)) == ["broken", "bug", "down", "down"]
+    assert sorted(log_of(desk)) == ["broken", "bug", "down", "down"]
 
 
-def test_files_of_an_earlier_run_acquit_nobody_of_a_crash(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_an_earlier_run_acquit_nobody_of_a_crash(desk: Bench) -> None:
     tasks = ["ok-0.6-a", "ok-0.6-b", "ok-0.6-c", "crash-0.1"]
-    monkeypatch.setenv("DESK_TASKS", " ".join(tasks))
-    store = Store(pytester.path / "a2a-results")
+    desk.tasks(" ".join(tasks))
+    store = Store(desk.path / "a2a-results")
     for task in tasks:
         store.write(TrialResult(TrialKey("desk", "front", task), "evaluated", run_id="earlier"))
     desk("-n1", "--a2a-concurrency=4").assert_outcomes(passed=2, errors=2)
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, concurrency: int
-) -> None:
+def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(desk: Bench, concurrency: int) -> None:
     # Not at a moment at which another conversation ends: that one's result might be lost before it is stored.
-    monkeypatch.setenv("DESK_TASKS", "ok-0.1-a ok-0.1-b crash-0.25 " + many("ok-0.1", 7))
+    desk.tasks("ok-0.1-a ok-0.1-b crash-0.25 " + many("ok-0.1", 7))
     result = desk("-n2", f"--a2a-concurrency={2 * concurrency}", "--junitxml=j.xml")
     assert result.ret == 1
-    cases = junit_cases(pytester.path / "j.xml")
+    cases = junit_cases(desk.path / "j.xml")
     assert len(cases) == 10
     tags = {name: [child.tag for child in case if child.tag != "properties"] for name, case in cases.items()}
     assert tags["test_desk[crash-0.25-t0]"] == ["error"]
     # Whichever item waits when a conversation that ran ahead kills the worker is lost with it.
     assert sum(t == ["error"] for t in tags.values()) <= concurrency
     assert sum(t == [] for t in tags.values()) >= 10 - concurrency
-    finished = [task for task in log_of(pytester, "end") if task.startswith("ok")]
+    finished = [task for task in log_of(desk, "end") if task.startswith("ok")]
     # One that ran ahead may end at the very moment of the crash, before its result is stored.
     assert len(finished) - len(set(finished)) < concurrency
     # The lost ones are in every denominator: in files, properties and the summary.
-    stored = {r.key.task_id: r for r in Store(pytester.path / "a2a-results").read_all()}
+    stored = {r.key.task_id: r for r in Store(desk.path / "a2a-results").read_all()}
     assert len(stored) == 10
     assert stored["crash-0.25"].error_type == "WorkerCrashed"
     result.stdout.re_match_lines([r"desk/front +10 +10 +[789] .* [123] +2\.0"])
@@ -165,27 +145,22 @@ def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(
 
 
 @pytest.mark.slow
-def test_no_replacement_for_a_crashed_worker(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "crash-0.2 " + many("ok-0", 9))
+def test_no_replacement_for_a_crashed_worker(desk: Bench) -> None:
+    desk.tasks("crash-0.2 " + many("ok-0", 9))
     result = desk("-n2", "--a2a-concurrency=4", "--max-worker-restart=0")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*worker restarting disabled*"])
 
 
-def note_reports(pytester: pytest.Pytester) -> None:
+def note_reports(run: Bench) -> None:
     """Let the controller log each item that has been reported."""
-    with (pytester.path / "conftest.py").open("a") as stream:
-        stream.write(
-            """
+    run.add_to_conftest("""
 import os, pathlib
 def pytest_runtest_logreport(report):
     if report.when == "teardown" and "PYTEST_XDIST_WORKER" not in os.environ:
         with open(pathlib.Path(__file__).parent / "log.txt", "a") as stream:
             stream.write(f"reported {report.nodeid.partition('[')[2]}\\n")
-"""
-        )
+""")
 
 
 @pytest.mark.parametrize(
@@ -198,37 +173,31 @@ def pytest_runtest_logreport(report):
     ],
 )
 def test_interruption_keeps_finished_work_and_reports_it(
-    pytester: pytest.Pytester,
-    desk: Bench,
-    monkeypatch: pytest.MonkeyPatch,
-    signum: signal.Signals,
-    workers: tuple[str, ...],
+    desk: Bench, signum: signal.Signals, workers: tuple[str, ...]
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b slow-600-a slow-600-b ok-c ok-d")
-    note_reports(pytester)
+    desk.tasks("ok-a ok-b slow-600-a slow-600-b ok-c ok-d")
+    note_reports(desk)
     process = desk.popen(*workers, "--a2a-concurrency=8", "--junitxml=j.xml")
-    wait_for(lambda: len(log_of(pytester, "end")) >= 4 or process.poll() is not None)
-    wait_for(lambda: len(log_of(pytester, "reported")) >= 2 or process.poll() is not None)
+    wait_for(lambda: len(log_of(desk, "end")) >= 4 or process.poll() is not None)
+    wait_for(lambda: len(log_of(desk, "reported")) >= 2 or process.poll() is not None)
     process.send_signal(signum)
     out = process.communicate(timeout=120)[0].decode()
     assert process.returncode == 2, out
     assert "a2a benchmark summary" in out
     assert "finished, but not reported by an item: " in out
-    assert len(junit_cases(pytester.path / "j.xml")) >= 2
-    files = [json.loads(p.read_text()) for p in (pytester.path / "a2a-results" / "trials").glob("*.json")]
+    assert len(junit_cases(desk.path / "j.xml")) >= 2
+    files = [json.loads(p.read_text()) for p in (desk.path / "a2a-results" / "trials").glob("*.json")]
     assert sum(f["status"] == "evaluated" for f in files) == 4
-    assert sorted(log_of(pytester, "cancelled")) == ["slow-600-a", "slow-600-b"]
+    assert sorted(log_of(desk, "cancelled")) == ["slow-600-a", "slow-600-b"]
 
 
 @pytest.mark.parametrize("busy", ["gw1", "gw0 gw1"])
 def test_workers_that_still_collect_are_not_waited_for_after_sigterm(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, busy: str
+    desk: Bench, monkeypatch: pytest.MonkeyPatch, busy: str
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
+    desk.tasks("ok-a ok-b")
     monkeypatch.setenv("BUSY", busy)
-    with (pytester.path / "conftest.py").open("a") as stream:
-        stream.write(
-            """
+    desk.add_to_conftest("""
 import os, pathlib, threading
 
 def note(what):
@@ -246,29 +215,26 @@ def pytest_collection_modifyitems():
 
 def pytest_xdist_node_collection_finished():
     note("collected")
-"""
-        )
+""")
     process = desk.popen("-n2", "--a2a-concurrency=1")
     begun = ["collecting.txt", *(["collected.txt"] if busy == "gw1" else [])]
-    wait_for(lambda: all((pytester.path / name).exists() for name in begun) or process.poll() is not None)
+    wait_for(lambda: all((desk.path / name).exists() for name in begun) or process.poll() is not None)
     process.send_signal(signal.SIGTERM)
     out = process.communicate(timeout=120)[0].decode()
     assert process.returncode == 2, out
     assert "Terminated: interrupted by SIGTERM" in out
-    assert not (pytester.path / "waited-for.txt").exists()
+    assert not (desk.path / "waited-for.txt").exists()
 
 
 @pytest.mark.slow
-def test_workers_stop_when_their_controller_is_killed(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", many("slow-600", 4))
+def test_workers_stop_when_their_controller_is_killed(desk: Bench) -> None:
+    desk.tasks(many("slow-600", 4))
     process = desk.popen("-n2", "--a2a-concurrency=4")
-    wait_for(lambda: len(log_of(pytester)) == 4)
-    pids = {int(line.split()[2]) for line in (pytester.path / "log.txt").read_text().splitlines()}
+    wait_for(lambda: len(log_of(desk)) == 4)
+    pids = {int(line.split()[2]) for line in (desk.path / "log.txt").read_text().splitlines()}
     process.kill()
     process.wait()
-    wait_for(lambda: len(log_of(pytester, "cancelled")) == 4)
+    wait_for(lambda: len(log_of(desk, "cancelled")) == 4)
     wait_for(lambda: not any(map(alive, pids)))
     if process.stdout:
         process.stdout.close()
@@ -285,13 +251,9 @@ def alive(pid: int) -> bool:
         return not Path("/proc").exists()
 
 
-def test_a_hook_prepares_each_trial_in_its_own_thread(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok bad")
-    with (pytester.path / "conftest.py").open("a") as stream:
-        stream.write(
-            """
+def test_a_hook_prepares_each_trial_in_its_own_thread(desk: Bench) -> None:
+    desk.tasks("ok bad")
+    desk.add_to_conftest("""
 import threading
 def pytest_a2a_bench_prepare_trial(key, metadata):
     assert metadata == {"tenant": "blue"}
@@ -303,18 +265,17 @@ import pytest
 @pytest.fixture(scope="session")
 def a2a_message_metadata():
     return {"tenant": "blue"}
-"""
-        )
+""")
     result = desk()
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*ValueError: no room for desk/front/bad#0"])
 
 
 @pytest.mark.slow
-def test_reported_results_are_released(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", " ".join(f"ok-0-{i}" for i in range(12)))
-    pytester.makeconftest(
-        (pytester.path / "conftest.py").read_text()
+def test_reported_results_are_released(desk: Bench) -> None:
+    desk.tasks(" ".join(f"ok-0-{i}" for i in range(12)))
+    desk.makeconftest(
+        (desk.path / "conftest.py").read_text()
         + "\nimport gc\nfrom pytest_a2a_bench.model import TrialResult\n"
         + "def pytest_runtest_logfinish():\n"
         + "    gc.collect()\n"

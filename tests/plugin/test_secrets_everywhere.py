@@ -208,21 +208,21 @@ def test_no_canary_is_found_in_anything_that_a_long_run_leaves(
 
 @pytest.mark.slow
 def test_no_canary_is_found_after_replaying_resuming_and_gating(
-    pytester: pytest.Pytester, bench: Bench, agent: RawAgent, capsys: pytest.CaptureFixture[str]
+    bench: Bench, agent: RawAgent, capsys: pytest.CaptureFixture[str]
 ) -> None:
     live = ("--a2a-endpoint", endpoint_of(agent), "--a2a-auth-env=MY_TOKEN", "--a2a-suite=mock")
     runs = [bench(*live, "--a2a-record=tapes", "-q", "--junitxml=live.xml")]
-    recorded = sorted((pytester.path / "tapes").iterdir())
+    recorded = sorted((bench.path / "tapes").iterdir())
     assert main(["gate", "a2a-results", "--write-baseline", "base.json", "--allow-incomplete"]) == 0
     runs.append(bench("--a2a-replay=tapes", "-k", "mock", "-q", "--a2a-results=again", "--junitxml=replayed.xml"))
     gates = ("--a2a-baseline=base.json", "--a2a-min-pass=0.1", "--a2a-html=page.html")
     runs.append(bench(*live, "--a2a-resume", *gates, "-vv"))
     assert recorded
-    verdict = verdict_of(pytester)
+    verdict = verdict_of(bench)
     assert verdict["gates"]
 
     def rewards(name: str) -> dict[str, Any]:
-        found = {path.name: json.loads(path.read_text()) for path in (pytester.path / name / "trials").iterdir()}
+        found = {path.name: json.loads(path.read_text()) for path in (bench.path / name / "trials").iterdir()}
         return {n: t["reward_info"]["value"] for n, t in found.items() if t["status"] == "evaluated"}
 
     evaluated = rewards("again")
@@ -231,8 +231,8 @@ def test_no_canary_is_found_after_replaying_resuming_and_gating(
     assert main(["export", "html", "a2a-results", "-o", "report.html"]) == 0
     assert main(["doctor"]) == 0
     expected = capsys.readouterr()
-    assert junit_cases(pytester.path / "live.xml")
-    assert_clean(pytester.path, expected.out, expected.err, *(r.stdout.str() + r.stderr.str() for r in runs))
+    assert junit_cases(bench.path / "live.xml")
+    assert_clean(bench.path, expected.out, expected.err, *(r.stdout.str() + r.stderr.str() for r in runs))
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "markdown"])
@@ -267,9 +267,7 @@ def test_a_crash_of_a_command_shows_no_secret(
 
 
 @pytest.mark.parametrize("secret", ["test", "12345678", "password", "evaluated", "infrastructure_error"])
-def test_a_secret_like_common_text_garbles_no_output(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, secret: str
-) -> None:
+def test_a_secret_like_common_text_garbles_no_output(desk: Bench, monkeypatch: pytest.MonkeyPatch, secret: str) -> None:
     monkeypatch.setenv("A2A_AUTH_TOKEN", secret)
     result = desk("-v")
     result.assert_outcomes(passed=1)

@@ -21,13 +21,13 @@ def pytest_a2a_bench_suites():
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def suite(desk: Bench) -> Bench:
     """Offer the desk as a built-in module, in a project that has tests and a .venv of its own."""
-    monkeypatch.setenv("DESK_TASKS", "ok bad-0-a bad-0-b")
-    (pytester.path / "test_desk.py").rename(pytester.path / "desk_suite.py")
-    pytester.makeconftest(MODULE_CONFTEST)
-    pytester.makepyfile(test_own="def test_own_bad(): assert False\ndef test_own_good(): pass")
-    (pytester.mkdir(".venv") / "pyvenv.cfg").touch()
+    desk.tasks("ok bad-0-a bad-0-b")
+    (desk.path / "test_desk.py").rename(desk.path / "desk_suite.py")
+    desk.makeconftest(MODULE_CONFTEST)
+    desk.makepyfile(test_own="def test_own_bad(): assert False\ndef test_own_good(): pass")
+    (desk.mkdir(".venv") / "pyvenv.cfg").touch()
     return desk
 
 
@@ -37,7 +37,7 @@ def counts(result: pytest.RunResult) -> dict[str, int]:
 
 
 @WORKERS
-def test_suites_expressions_and_pasted_ids(pytester: pytest.Pytester, suite: Bench, workers: tuple[str, ...]) -> None:
+def test_suites_expressions_and_pasted_ids(suite: Bench, workers: tuple[str, ...]) -> None:
     assert counts(suite(*workers, "--a2a-suite", "front")) == {"passed": 1, "failed": 2}
     assert counts(suite(*workers, "-m", "desk and front")) == {"passed": 1, "failed": 2}
     assert counts(suite(*workers, "-k", "front or own")) == {"passed": 2, "failed": 3}
@@ -47,17 +47,15 @@ def test_suites_expressions_and_pasted_ids(pytester: pytest.Pytester, suite: Ben
 
 @pytest.mark.slow
 @WORKERS
-def test_last_failed_and_failed_first(
-    pytester: pytest.Pytester, suite: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
-) -> None:
+def test_last_failed_and_failed_first(suite: Bench, workers: tuple[str, ...]) -> None:
     suite("-k", "front or own")
     assert counts(suite(*workers, "--lf")) == {"failed": 3}
     assert counts(suite(*workers, "--lf", "-k", "front or own")) == {"failed": 3}
     assert counts(suite(*workers, "--lf", "--a2a-suite", "front")) == {"failed": 2}
     assert counts(suite(*workers, "--ff", "--a2a-suite", "front")) == {"failed": 2, "passed": 1}
-    (pytester.path / "log.txt").unlink()
+    (suite.path / "log.txt").unlink()
     suite("--ff", "--a2a-suite", "front")
-    assert log_of(pytester) == ["bad-0-a", "bad-0-b", "ok"]
+    assert log_of(suite) == ["bad-0-a", "bad-0-b", "ok"]
 
 
 @pytest.mark.slow
@@ -66,38 +64,33 @@ def test_stepwise_remembers_suites(suite: Bench) -> None:
     assert counts(suite("--a2a-suite", "front", "--sw")) == {"failed": 1}
 
 
-def test_a_conftest_beside_the_ini_file_serves_built_in_suites(pytester: pytest.Pytester, suite: Bench) -> None:
-    with (pytester.path / "conftest.py").open("a") as stream:
-        stream.write(
-            """
+def test_a_conftest_beside_the_ini_file_serves_built_in_suites(suite: Bench) -> None:
+    suite.add_to_conftest("""
 import pytest
 @pytest.fixture(autouse=True)
 def noticed(request):
     print("NOTICED", request.node.nodeid)
-"""
-        )
+""")
     result = suite("-s", "--a2a-suite", "front")
     result.stdout.fnmatch_lines(["*NOTICED a2a/front::test_desk[[]ok-t0[]]"])
 
 
-def test_a_suite_from_an_installed_package(pytester: pytest.Pytester, bench: Bench, noop_url: str) -> None:
+def test_a_suite_from_an_installed_package(bench: Bench, noop_url: str) -> None:
     from harness import DESK, DESK_TEST
 
-    pytester.makepyfile(desk=DESK, desk_suite=DESK_TEST)
-    info = pytester.mkdir("desk-1.dist-info")
+    bench.makepyfile(desk=DESK, desk_suite=DESK_TEST)
+    info = bench.mkdir("desk-1.dist-info")
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: desk\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[pytest_a2a_bench.suites]\ndesk = desk:SUITE\n")
-    pytester.makepyfile(test_mine=DESK_TEST)
+    bench.makepyfile(test_mine=DESK_TEST)
     result = bench.apart("--a2a-endpoint", noop_url, "test_mine.py")
     result.assert_outcomes(passed=1)
     assert bench.apart("--a2a-suite", "desks").ret == 4
 
 
 @WORKERS
-def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(
-    pytester: pytest.Pytester, suite: Bench, workers: tuple[str, ...]
-) -> None:
-    pytester.makepyfile(
+def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(suite: Bench, workers: tuple[str, ...]) -> None:
+    suite.makepyfile(
         test_own="""
         import pytest
         @pytest.mark.desk("front", tasks=["ok", "bad-0-a"])
@@ -115,9 +108,9 @@ def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(
     assert suite(*workers, "--a2a-suite", "front", "test_own.py").ret == 4
 
 
-def test_an_editor_runs_a_built_in_item_by_its_file(bench: Bench, pytester: pytest.Pytester) -> None:
+def test_an_editor_runs_a_built_in_item_by_its_file(bench: Bench) -> None:
     """As VS Code does: what it collected is run by the path of the file and the name in it."""
-    ini = pytester.makepyprojecttoml("[tool.a2a-bench]\nsuite = 'mock'\n")
+    ini = bench.makepyprojecttoml("[tool.a2a-bench]\nsuite = 'mock'\n")
     listed = bench("--co", "-q")
     assert "a2a/mock::test_mock[create_task_1-t0]" in listed.outlines
     file = Path(suites.__file__).with_name("test_tau2.py")
@@ -150,14 +143,14 @@ def test_a_word_that_no_test_has_names_the_near_one(suite: Bench) -> None:
 
 @pytest.mark.parametrize("source", ["env", "table"])
 def test_why_an_expression_chose_nothing_of_a_configured_agent(
-    pytester: pytest.Pytester, bench: Bench, monkeypatch: pytest.MonkeyPatch, source: str
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
-    pytester.makepyfile(test_own="def test_own(): pass")
+    bench.makepyfile(test_own="def test_own(): pass")
     where = {"env": "A2A_ENDPOINT", "table": "[[]tool.a2a-bench[]]"}[source]
     if source == "env":
         monkeypatch.setenv("A2A_ENDPOINT", "builtin:noop")
     else:
-        pytester.makepyprojecttoml('[tool.a2a-bench]\nendpoint = "builtin:noop"\n')
+        bench.makepyprojecttoml('[tool.a2a-bench]\nendpoint = "builtin:noop"\n')
     line = f"a2a: the agent of {where} is for your own tests; to choose from the built-in suites, too, add --a2a-*"
     result = bench("-k", "arline")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
@@ -168,8 +161,8 @@ def test_why_an_expression_chose_nothing_of_a_configured_agent(
     assert "is for your own tests" not in own.stdout.str()
 
 
-def test_a_gate_without_an_agent_says_that_it_judged_nothing(pytester: pytest.Pytester, bench: Bench) -> None:
-    pytester.makepyfile(test_own="def test_own(): pass")
+def test_a_gate_without_an_agent_says_that_it_judged_nothing(bench: Bench) -> None:
+    bench.makepyfile(test_own="def test_own(): pass")
     result = bench("--a2a-min-pass", "0.5")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["a2a: --a2a-min-pass: no trial ran, so nothing was judged; add --a2a-endpoint URL *"])
@@ -180,10 +173,8 @@ def test_a_marker_that_there_is_not(bench: Bench, noop_url: str) -> None:
     result.stdout.fnmatch_lines(["a2a: -m: there is no marker 'conformanse'; did you mean 'conformance'[?]"])
 
 
-def test_a_misspelt_variable_is_a_warning_of_a_run_without_us(
-    pytester: pytest.Pytester, bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytester.makepyfile(test_own="def test_own(): pass")
+def test_a_misspelt_variable_is_a_warning_of_a_run_without_us(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.makepyfile(test_own="def test_own(): pass")
     monkeypatch.setenv("A2A_ENDPONT", "builtin:noop")
     result = bench()
     result.assert_outcomes(passed=1, warnings=1)

@@ -27,9 +27,7 @@ TASKS = ("create_task_1", "update_task_1")
 STEPS, TOKENS = 5, 24
 
 
-def test_a_real_model_plays_agent_and_user(
-    pytester: pytest.Pytester, bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_real_model_plays_agent_and_user(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     # LiteLLM asks for a key where there is none to check.
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     with serve_small_model() as base:
@@ -59,7 +57,7 @@ def test_a_real_model_plays_agent_and_user(
             "llm",
             f"openai/{MODEL}",
         )
-        trial = load_trial(pytester.path / message["a2a.transcript"])
+        trial = load_trial(bench.path / message["a2a.transcript"])
         assert trial.turns >= 1
         assert [turn.role for turn in trial.transcript[:2]] == ["agent", "user"]
         assert trial.transcript[1].text

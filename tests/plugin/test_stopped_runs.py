@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def outcomes(path: Path) -> dict[str, list[str]]:
     return {n: [c.tag for c in case if c.tag != "properties"] for n, case in junit_cases(path).items()}
 
 
-def test_a_refused_token_ends_the_run_at_once(pytester: pytest.Pytester, bench: Bench, refusing: RawAgent) -> None:
+def test_a_refused_token_ends_the_run_at_once(bench: Bench, refusing: RawAgent) -> None:
     result = bench("--a2a-endpoint", refusing.url, "--a2a-suite=mock", "--junitxml=j.xml", "-rs")
     assert result.ret == 1
     assert [r.json["method"] for r in refusing.messages] == ["GetTask", "SendMessage"]
@@ -56,32 +56,30 @@ def test_a_refused_token_ends_the_run_at_once(pytester: pytest.Pytester, bench: 
     result.stdout.fnmatch_lines(["*a2a verdict: inconclusive*"])
     (last,) = [line for line in result.outlines if line.startswith("=") and " not run" in line]
     assert "1 error" in last
-    cases = outcomes(pytester.path / "j.xml")
+    cases = outcomes(bench.path / "j.xml")
     assert cases["breaker"] == ["failure"]
     trials = [kinds for name, kinds in cases.items() if name.startswith("test_mock[")]
     assert sorted(trials) == [["error"], *[["skipped"]] * (len(trials) - 1)]
     assert len(trials) > 3
     assert f"{len(trials) - 1} not run" in last
-    assert len(list(Store(pytester.path / "a2a-results").trials.glob("*.json"))) == 1
+    assert len(list(Store(bench.path / "a2a-results").trials.glob("*.json"))) == 1
 
 
 @pytest.mark.parametrize("options", [(), ("--a2a-concurrency=3",)])
-def test_the_rest_is_run_by_a_resumed_run(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
-) -> None:
+def test_the_rest_is_run_by_a_resumed_run(desk: Bench, options: tuple[str, ...]) -> None:
     # Long enough that not all are over, on a busy machine, when one of them is refused.
     seconds = 0.7 if options else 0
     tasks = ["ok-0-a", "refused", *(f"ok-{seconds}-{c}" for c in "bcdefgh")]
-    monkeypatch.setenv("DESK_TASKS", " ".join(tasks))
+    desk.tasks(" ".join(tasks))
     first = desk(*options, "--junitxml=j.xml", "--a2a-min-pass=0.1", "--a2a-set=inconclusive=pass")
     assert first.ret == 1
-    cases = junit_cases(pytester.path / "j.xml")
+    cases = junit_cases(desk.path / "j.xml")
     not_run = [n for n, c in cases.items() if junit_properties(c).get("a2a.status") == "not_run"]
-    held = set(log_of(pytester))
+    held = set(log_of(desk))
     # With several in flight, those finish.
     assert len(not_run) == len(tasks) - len(held)
     assert (len(not_run) == 7) if not options else not_run
-    verdict = verdict_of(pytester)
+    verdict = verdict_of(desk)
     gates = {gate["name"]: gate for gate in verdict["gates"]}
     assert gates["breaker"]["failed"]
     assert OPEN in gates["breaker"]["sentence"]
@@ -96,26 +94,24 @@ def test_the_rest_is_run_by_a_resumed_run(
     second = desk(*options, "--a2a-resume")
     second.assert_outcomes(passed=len(tasks))
     second.stdout.fnmatch_lines([f"reused, not run again (--a2a-resume): {len(held) - 1} of {len(tasks)} trials *"])
-    assert sorted(log_of(pytester)) == sorted([*tasks, "refused"])
-    assert not (pytester.path / "a2a-results" / "breaker.json").exists()
+    assert sorted(log_of(desk)) == sorted([*tasks, "refused"])
+    assert not (desk.path / "a2a-results" / "breaker.json").exists()
 
 
-def test_workers_hear_of_each_others_breaker(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_hear_of_each_others_breaker(desk: Bench) -> None:
     # The first worker's first item waits until the second's has begun, so that both have something to do.
-    monkeypatch.setenv("DESK_TASKS", " ".join(["refused", "meet-2", *(f"ok-0.3-{i}" for i in range(40))]))
+    desk.tasks(" ".join(["refused", "meet-2", *(f"ok-0.3-{i}" for i in range(40))]))
     result = desk("-n2", "--junitxml=j.xml")
     assert result.ret == 1
-    cases = outcomes(pytester.path / "j.xml")
+    cases = outcomes(desk.path / "j.xml")
     assert cases["breaker"] == ["failure"]
     assert len([k for k in cases.values() if k == ["error"]]) == 1
     assert len([k for k in cases.values() if k == ["skipped"]]) > 20
-    assert len([k for k in cases.values() if k == ["skipped"]]) == 42 - len(log_of(pytester))
+    assert len([k for k in cases.values() if k == ["skipped"]]) == 42 - len(log_of(desk))
     assert OPEN in result.stdout.str()
 
 
-def test_an_agent_that_is_gone(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_an_agent_that_is_gone(bench: Bench) -> None:
     def leave(request: Request) -> bytes:
         if b"GetTask" in request.body:  # whether anybody is there
             return response("what?", "400 Bad Request")
@@ -125,7 +121,7 @@ def test_an_agent_that_is_gone(pytester: pytest.Pytester, bench: Bench) -> None:
     with raw_agent(leave) as agent:
         result = bench("--a2a-endpoint", agent.url, "--a2a-suite=mock", "--junitxml=j.xml")
     assert result.ret == 1
-    kinds = [k for n, k in outcomes(pytester.path / "j.xml").items() if n.startswith("test_mock[")]
+    kinds = [k for n, k in outcomes(bench.path / "j.xml").items() if n.startswith("test_mock[")]
     assert kinds.count(["error"]) == 3
     assert kinds.count(["skipped"]) == len(kinds) - 3 > 0
     result.stdout.fnmatch_lines(
@@ -135,32 +131,28 @@ def test_an_agent_that_is_gone(pytester: pytest.Pytester, bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("option", "held"), [("3", 7), ("off", 7), ("1", 7)])
-def test_trouble_of_an_agent_that_is_there_is_reported_of_each_trial(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, option: str, held: int
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", " ".join(f"down-0-{i}" for i in range(held)))
+def test_trouble_of_an_agent_that_is_there_is_reported_of_each_trial(desk: Bench, option: str, held: int) -> None:
+    desk.tasks(" ".join(f"down-0-{i}" for i in range(held)))
     desk(f"--a2a-set=breaker={option}").assert_outcomes(errors=held)
 
 
-def test_it_can_be_switched_off(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "refused ok")
+def test_it_can_be_switched_off(desk: Bench) -> None:
+    desk.tasks("refused ok")
     desk("--a2a-set=breaker=off").assert_outcomes(errors=1, passed=1)
 
 
-def test_a_rerun_holds_nothing_more(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rerun_holds_nothing_more(desk: Bench) -> None:
     pytest.importorskip("pytest_rerunfailures")
-    monkeypatch.setenv("DESK_TASKS", "refused ok")
+    desk.tasks("refused ok")
     result = desk("-ppytest_rerunfailures", "--reruns=2", "--junitxml=j.xml")
     assert result.ret == 1
-    assert log_of(pytester) == ["refused"]
-    assert outcomes(pytester.path / "j.xml")["test_desk[refused-t0]"] == ["error"]
+    assert log_of(desk) == ["refused"]
+    assert outcomes(desk.path / "j.xml")["test_desk[refused-t0]"] == ["error"]
 
 
-def test_an_expected_failure_hides_nothing(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "refused ok")
-    pytester.makepyfile(
+def test_an_expected_failure_hides_nothing(desk: Bench) -> None:
+    desk.tasks("refused ok")
+    desk.makepyfile(
         test_desk="""
         import pytest
         @pytest.mark.xfail
@@ -232,65 +224,60 @@ def test_a_model_that_is_busy_stops_no_run(
 # -- time --
 
 
-def stop_by_time(pytester: pytest.Pytester, run: Callable[..., pytest.RunResult], *options: str) -> None:
+def stop_by_time(run: Bench, *options: str) -> None:
     result = run("--junitxml=j.xml", "-rs", *options)
     assert result.ret == 1
-    cases = junit_cases(pytester.path / "j.xml")
+    cases = junit_cases(run.path / "j.xml")
     found = [junit_properties(case).get("a2a.error_type") for case in cases.values()]
-    in_flight = len(log_of(pytester)) - len(log_of(pytester, "end"))
+    in_flight = len(log_of(run)) - len(log_of(run, "end"))
     assert found.count("RunTimeoutError") == in_flight
-    kinds = outcomes(pytester.path / "j.xml")
+    kinds = outcomes(run.path / "j.xml")
     assert kinds["breaker"] == ["failure"]
-    assert list(kinds.values()).count(["skipped"]) == 7 - len(log_of(pytester))
+    assert list(kinds.values()).count(["skipped"]) == 7 - len(log_of(run))
     result.stdout.fnmatch_lines(["*not run: the run took longer than --a2a-run-timeout (* s)*"])
     result.stdout.fnmatch_lines(["*raise --a2a-run-timeout, then run again with --a2a-resume*"])
 
 
-def test_a_run_whose_time_is_up(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-0 " + " ".join(f"ok-{3000 + i}" for i in range(6)))
-    stop_by_time(pytester, desk, "--a2a-run-timeout=1.5")
+def test_a_run_whose_time_is_up(desk: Bench) -> None:
+    desk.tasks("ok-0 " + " ".join(f"ok-{3000 + i}" for i in range(6)))
+    stop_by_time(desk, "--a2a-run-timeout=1.5")
     # On a very busy machine the time may be up before the first begins.
-    monkeypatch.setenv("DESK_TASKS", "ok-0 ok-1")
+    desk.tasks("ok-0 ok-1")
     desk("--a2a-resume").assert_outcomes(passed=2)
-    assert log_of(pytester).count("ok-0") == 1
+    assert log_of(desk).count("ok-0") == 1
 
 
 # -- what is left and shown --
 
 
-def test_files_and_page_of_a_stopped_run(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "refused ok-0-a ok-0-b")
+def test_files_and_page_of_a_stopped_run(desk: Bench) -> None:
+    desk.tasks("refused ok-0-a ok-0-b")
     assert desk("--a2a-html=page.html", "--a2a-markdown=summary.md").ret == 1
-    results = pytester.path / "a2a-results"
+    results = desk.path / "a2a-results"
     for name in ("breaker", "verdict"):
         data = json.loads((results / f"{name}.json").read_text())
         assert [e.message for e in Draft202012Validator(schemas.load(name)).iter_errors(data)] == []
-    page = (pytester.path / "page.html").read_text()
+    page = (desk.path / "page.html").read_text()
     assert "1 error, 2 not run" in page
     assert "2 of 3 trials were not run and count as not passed: the run was stopped." in page
-    assert OPEN in (pytester.path / "summary.md").read_text()
-    assert main(["export", "html", str(results), "-o", str(pytester.path / "later.html")]) == 0
-    assert "Of the run, 2 trials more had not begun when it was stopped." in (pytester.path / "later.html").read_text()
+    assert OPEN in (desk.path / "summary.md").read_text()
+    assert main(["export", "html", str(results), "-o", str(desk.path / "later.html")]) == 0
+    assert "Of the run, 2 trials more had not begun when it was stopped." in (desk.path / "later.html").read_text()
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 def test_sigterm_while_the_summary_is_written_costs_neither_it_nor_the_exit_code(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+    desk: Bench, workers: tuple[str, ...]
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a")
-    with (pytester.path / "conftest.py").open("a") as stream:
-        stream.write(
-            """
+    desk.tasks("ok-a")
+    desk.add_to_conftest("""
 import os, signal
 import pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_terminal_summary(terminalreporter):
     os.kill(os.getpid(), signal.SIGTERM)
-"""
-        )
+""")
     process = desk.popen(*workers)
     out = process.communicate(timeout=120)[0].decode()
     assert process.returncode == 0, out

@@ -81,31 +81,29 @@ def test_the_llm_user_and_judge_are_named(desk: Bench, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
-def test_nothing_evaluated_is_said(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "down bug")
+def test_nothing_evaluated_is_said(desk: Bench, workers: tuple[str, ...]) -> None:
+    desk.tasks("down bug")
     result = desk(*workers)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["no trial was evaluated: these results say nothing about the agent"])
     # A skip is no failure to pytest, and so not to us; it is said, with -q and in every other place, too.
-    monkeypatch.setenv("DESK_TASKS", "skip skip-b")
+    desk.tasks("skip skip-b")
     result = desk("-q", "--a2a-markdown=run.md", "--a2a-html=page.html", *workers)
     assert result.ret == 0
     why = "2 trials skipped, such as needs a judge; pass --a2a-judge-llm"
     message = f"no trial was evaluated: these results say nothing about the agent ({why})"
     assert result.outlines.count(message) == 1
-    assert message[1:] in (pytester.path / "page.html").read_text()
-    assert "these results say nothing about the agent" in (pytester.path / "run.md").read_text()
+    assert message[1:] in (desk.path / "page.html").read_text()
+    assert "these results say nothing about the agent" in (desk.path / "run.md").read_text()
 
 
 @pytest.mark.parametrize("arguments", [(), ("-v",), ("-s",)])
 def test_progress_has_lines_of_its_own(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+    desk: Bench, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-0-a bad-0 ok-0.7 ok-0-b")
+    desk.tasks("ok-0-a bad-0 ok-0.7 ok-0-b")
     # It is time for a line as soon as the third trial runs, however long the others took.
-    interval = property(lambda _: 0.0 if "ok-0.7" in log_of(pytester) else math.inf)
+    interval = property(lambda _: 0.0 if "ok-0.7" in log_of(desk) else math.inf)
     monkeypatch.setattr(Reporting, "interval_in_logs", interval)
     monkeypatch.setattr(schedule, "_TICK", 0.05)
     result = desk(*arguments)
@@ -118,36 +116,36 @@ def test_progress_has_lines_of_its_own(
 
 @pytest.mark.slow
 def test_progress_with_workers(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-0-a bad-0 ok-0-b ok-1 ok-1-b ok-1-c")
+    desk.tasks("ok-0-a bad-0 ok-0-b ok-1 ok-1-b ok-1-c")
     monkeypatch.setattr(Reporting, "interval_in_logs", 0.1)
     result = desk("-n2", "--a2a-concurrency=4", "-pno:cacheprovider")
     result.stdout.fnmatch_lines(["a2a: * of 6 trials, * passed (*%), up to * in flight, cost $*, *s, about *s left"])
 
 
 def test_quiet_has_no_progress(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-0-a ok-0.7 ok-0-b")
+    desk.tasks("ok-0-a ok-0.7 ok-0-b")
     monkeypatch.setattr(Reporting, "interval_in_logs", 0.1)
     assert " of 3 trials" not in desk("-q").stdout.str()
 
 
-def test_quiet_has_a_line_a_minute(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quiet_has_a_line_a_minute(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Reporting.interval_if_quiet == 60
-    monkeypatch.setenv("DESK_TASKS", "ok-0-a ok-0.7 ok-0-b")
-    interval = property(lambda _: 0.0 if "ok-0.7" in log_of(pytester) else math.inf)
+    desk.tasks("ok-0-a ok-0.7 ok-0-b")
+    interval = property(lambda _: 0.0 if "ok-0.7" in log_of(desk) else math.inf)
     monkeypatch.setattr(Reporting, "interval_if_quiet", interval)
     monkeypatch.setattr(schedule, "_TICK", 0.05)
     assert "a2a: 1 of 3 trials, 1 of 1 passed (100%), 1 in flight" in desk("-q").stdout.str()
     assert " of 3 trials" not in desk("-qq").stdout.str()
 
 
-def test_results_directory_from_ini_is_beside_the_ini_file(pytester: pytest.Pytester, desk: Bench) -> None:
-    pytester.makepyprojecttoml("[tool.a2a-bench]\nresults = 'out/here'\n")
+def test_results_directory_from_ini_is_beside_the_ini_file(desk: Bench) -> None:
+    desk.makepyprojecttoml("[tool.a2a-bench]\nresults = 'out/here'\n")
     desk()
-    assert len(list((pytester.path / "out" / "here" / "trials").glob("*.json"))) == 2
+    assert len(list((desk.path / "out" / "here" / "trials").glob("*.json"))) == 2
 
 
-def test_an_unusable_results_directory_is_a_usage_error(pytester: pytest.Pytester, desk: Bench) -> None:
-    (pytester.path / "file").touch()
+def test_an_unusable_results_directory_is_a_usage_error(desk: Bench) -> None:
+    (desk.path / "file").touch()
     result = desk("--a2a-results", "file")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: *results directory *file cannot be written: *"])
@@ -170,11 +168,9 @@ def test_trials_are_known_by_their_ids(nodeid: str, expected: bool) -> None:
     assert looks_like_trial(nodeid) is expected
 
 
-def test_a_crash_in_a_parametrized_test_of_a_trial_is_an_error(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "crash")
-    pytester.makepyfile(
+def test_a_crash_in_a_parametrized_test_of_a_trial_is_an_error(desk: Bench) -> None:
+    desk.tasks("crash")
+    desk.makepyfile(
         test_desk="""
         import pytest
         @pytest.mark.parametrize("limit", ["q"])
@@ -185,8 +181,8 @@ def test_a_crash_in_a_parametrized_test_of_a_trial_is_an_error(
     desk("-n1").assert_outcomes(errors=1)
 
 
-def test_an_interrupted_run_says_what_ends_and_how_to_go_on(pytester: pytest.Pytester, desk: Bench) -> None:
-    pytester.makepyfile(
+def test_an_interrupted_run_says_what_ends_and_how_to_go_on(desk: Bench) -> None:
+    desk.makepyfile(
         test_desk="""
         import pytest
 
@@ -205,34 +201,27 @@ def test_an_interrupted_run_says_what_ends_and_how_to_go_on(pytester: pytest.Pyt
     )
 
 
-def test_an_interrupted_run_is_not_told_that_it_forgot_the_agent(
-    pytester: pytest.Pytester, bench: Bench, noop_url: str
-) -> None:
-    pytester.makepyfile("def test_x(): raise KeyboardInterrupt")
+def test_an_interrupted_run_is_not_told_that_it_forgot_the_agent(bench: Bench, noop_url: str) -> None:
+    bench.makepyfile("def test_x(): raise KeyboardInterrupt")
     result = bench("--a2a-endpoint", noop_url)
     assert result.ret == 2
     assert "no test used the agent" not in result.stdout.str()
-    pytester.makepyfile("def test_x(): pass")
+    bench.makepyfile("def test_x(): pass")
     assert "no test used the agent" in bench("--a2a-endpoint", noop_url).stdout.str()
     named = bench("--a2a-endpoint", noop_url, "--a2a-suite", "mock", "-k", "nothing_of_that_name")
     assert "no test used the agent" not in named.stdout.str()
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_files_that_another_run_overwrote_cost_no_numbers(
-    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
-) -> None:
-    with (pytester.path / "conftest.py").open("a") as stream:
-        stream.write(
-            """
+def test_files_that_another_run_overwrote_cost_no_numbers(desk: Bench, workers: tuple[str, ...]) -> None:
+    desk.add_to_conftest("""
 import json
 def pytest_runtest_teardown(item):
     for file in item.config.rootpath.glob("a2a-results/trials/*.json"):
         data = json.loads(file.read_text())
         changed = {"run_id": "other", "reward": 0.0, "success": False}
         file.write_text(json.dumps({**data, **changed, "reward_info": {**data["reward_info"], "value": 0.0}}))
-"""
-        )
+""")
     result = desk(*workers)
     result.stdout.fnmatch_lines(
         [

@@ -64,10 +64,8 @@ def test_the_job_that_runs_us_is_the_parent(bench: Bench, receiver: Received, mo
     assert receiver.resources[0]["service.name"] == "mine"
 
 
-def test_trouble_is_an_error_and_nothing_said_is_sent(
-    desk: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "bad-a down-b skip-c")
+def test_trouble_is_an_error_and_nothing_said_is_sent(desk: Bench, receiver: Received) -> None:
+    desk.tasks("bad-a down-b skip-c")
     desk().assert_outcomes(failed=1, errors=1, skipped=1)
     found = {span.name: span for span in receiver.named("trial ")}
     down = found["trial desk/front/down-b#0"]
@@ -86,7 +84,7 @@ def test_trouble_is_an_error_and_nothing_said_is_sent(
     ["nothing configured", "off", *(pytest.param(c, marks=pytest.mark.slow) for c in ("disabled", "no exporter"))],
 )
 def test_without_configuration_nothing_is_imported_or_sent(
-    pytester: pytest.Pytester, desk: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch, case: str
+    desk: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     if case == "nothing configured":
         monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -94,17 +92,15 @@ def test_without_configuration_nothing_is_imported_or_sent(
         monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     if case == "no exporter":
         monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
-    monkeypatch.setenv("DESK_TASKS", "ok-a")
-    pytester.makepyfile(
-        test_last="import sys\n\ndef test_modules():\n    assert 'opentelemetry.sdk' not in sys.modules\n"
-    )
+    desk.tasks("ok-a")
+    desk.makepyfile(test_last="import sys\n\ndef test_modules():\n    assert 'opentelemetry.sdk' not in sys.modules\n")
     off = ("--a2a-set=otel=off",) if case == "off" else ()
     desk.apart(*off, "test_desk.py", "test_last.py").assert_outcomes(passed=2)
     assert receiver.spans == []
 
 
 def test_a_receiver_that_is_not_there_changes_no_result(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a")
+    desk.tasks("ok-a")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     desk("--a2a-set=otel=on").assert_outcomes(passed=1)

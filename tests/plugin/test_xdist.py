@@ -33,9 +33,9 @@ def test_desk(trial, killer):
 """
 
 
-def outcomes_of(pytester: pytest.Pytester, many: int) -> dict[str, str]:
+def outcomes_of(run: Bench, many: int) -> dict[str, str]:
     """Return what became of each trial, in junit as in the files, where each must be once."""
-    cases = [c for c in ElementTree.parse(pytester.path / "j.xml").iter("testcase") if "-t0]" in c.attrib["name"]]
+    cases = [c for c in ElementTree.parse(run.path / "j.xml").iter("testcase") if "-t0]" in c.attrib["name"]]
     names = Counter(case.attrib["name"] for case in cases)
     assert len(names) == many
     assert set(names.values()) == {1}, names
@@ -44,30 +44,28 @@ def outcomes_of(pytester: pytest.Pytester, many: int) -> dict[str, str]:
         properties = junit_properties(case)
         tags = {child.tag for child in case} - {"properties", "system-out", "system-err"}
         message[properties["a2a.key"]] = f"{properties['a2a.status']} {' '.join(tags)}".strip()
-    stored = {str(r.key): r.status for r in Store(pytester.path / "a2a-results").read_all()}
+    stored = {str(r.key): r.status for r in Store(run.path / "a2a-results").read_all()}
     assert {key: text.split()[0] for key, text in message.items()} == stored
     return {key.removeprefix("desk/front/").removesuffix("#0"): text for key, text in message.items()}
 
 
 @pytest.mark.parametrize("restart", ["4", "0"], ids=["replaced", "not replaced"])
-def test_a_kill_with_several_trials_in_flight(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, restart: str
-) -> None:
-    source = (pytester.path / "desk.py").read_text()
-    (pytester.path / "desk.py").write_text(source.replace("os._exit(9)", KILL))
-    monkeypatch.setenv("DESK_TASKS", "crash-0.4 " + " ".join(f"ok-0.2-{i}" for i in range(11)))
+def test_a_kill_with_several_trials_in_flight(desk: Bench, restart: str) -> None:
+    source = (desk.path / "desk.py").read_text()
+    (desk.path / "desk.py").write_text(source.replace("os._exit(9)", KILL))
+    desk.tasks("crash-0.4 " + " ".join(f"ok-0.2-{i}" for i in range(11)))
     result = desk(
         *("-n2", "--a2a-concurrency=8", f"--max-worker-restart={restart}"),
         *("--a2a-min-pass=0.1", "--a2a-set=inconclusive=pass", "--junitxml=j.xml"),
     )
     assert result.ret not in (0, 5)
-    message = outcomes_of(pytester, 12)
+    message = outcomes_of(desk, 12)
     assert message["crash-0.4"] == "infrastructure_error error"
     # Without a replacement, items of trials that had ended ahead of them do not run either.
     left = {"evaluated error"} if restart == "0" else set()
     assert set(message.values()) <= {"infrastructure_error error", "evaluated", *left}
     lost = [name for name, text in message.items() if text.startswith("infrastructure_error")]
-    verdict = verdict_of(pytester)
+    verdict = verdict_of(desk)
     assert verdict["verdict"] != "pass"
     assert verdict["failed"] is True
     assert verdict["errors"] == len(lost)
@@ -76,17 +74,15 @@ def test_a_kill_with_several_trials_in_flight(
 
 
 @pytest.mark.parametrize("ahead", ["1", "8"])
-def test_a_kill_after_a_trial_was_evaluated(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, ahead: str
-) -> None:
-    pytester.makepyfile(test_desk=FIXTURE)
-    monkeypatch.setenv("DESK_TASKS", "ok-kill ok-a ok-b ok-c ok-d ok-e")
+def test_a_kill_after_a_trial_was_evaluated(desk: Bench, ahead: str) -> None:
+    desk.makepyfile(test_desk=FIXTURE)
+    desk.tasks("ok-kill ok-a ok-b ok-c ok-d ok-e")
     result = desk("-n2", f"--a2a-concurrency={ahead}", "--a2a-min-pass=0.5", "--junitxml=j.xml")
     assert result.ret == 1
-    message = outcomes_of(pytester, 6)
+    message = outcomes_of(desk, 6)
     assert message.pop("ok-kill") == "evaluated error"
     assert set(message.values()) == {"evaluated"}
-    verdict = verdict_of(pytester)
+    verdict = verdict_of(desk)
     assert (verdict["verdict"], verdict["failed"]) == ("inconclusive", True)
     result.stdout.fnmatch_lines(["items *1 trial was evaluated, and its item ended in an error: desk/front/ok-kill#0"])
 
@@ -153,25 +149,19 @@ WAYS = [
 
 @pytest.mark.parametrize("workers", WAYS, ids=["alone", "workers", "ahead"])
 @pytest.mark.parametrize("gate", [(), ("--a2a-min-pass=0.5",)], ids=["no gate", "gate"])
-def test_trouble_is_repeated_and_a_miss_never(
-    pytester: pytest.Pytester,
-    desk: Bench,
-    monkeypatch: pytest.MonkeyPatch,
-    workers: tuple[str, ...],
-    gate: tuple[str, ...],
-) -> None:
-    monkeypatch.setenv("DESK_TASKS", "flaky bad ok-a ok-b down")
+def test_trouble_is_repeated_and_a_miss_never(desk: Bench, workers: tuple[str, ...], gate: tuple[str, ...]) -> None:
+    desk.tasks("flaky bad ok-a ok-b down")
     result = desk(*RERUNS, *workers, *gate)
     assert result.ret == 1
-    assert Counter(log_of(pytester)) == {"flaky": 2, "bad": 1, "ok-a": 1, "ok-b": 1, "down": 3}
-    assert outcome_of(pytester.path) == {
+    assert Counter(log_of(desk)) == {"flaky": 2, "bad": 1, "ok-a": 1, "ok-b": 1, "down": 3}
+    assert outcome_of(desk.path) == {
         "flaky#0": ("evaluated", "1.0"),
         "bad#0": ("evaluated", "0.0"),
         "ok-a#0": ("evaluated", "1.0"),
         "ok-b#0": ("evaluated", "1.0"),
         "down#0": ("infrastructure_error", None),
     }
-    verdict = verdict_of(pytester)
+    verdict = verdict_of(desk)
     counts = {"reported": 5, "succeeded": 3, "missed": 1, "skipped": 0, "errors": 1, "not_run": 0, "cut_short": False}
     counts |= {"decided": 0}
     assert verdict["trials"] == counts | {"user_faults": 0, "user_retries": 0, "blameless": 5, "blameless_succeeded": 3}
@@ -180,16 +170,14 @@ def test_trouble_is_repeated_and_a_miss_never(
 
 
 @pytest.mark.parametrize("ahead", ["1", "3"])
-def test_a_crash_is_repeated_and_told_once(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, ahead: str
-) -> None:
-    source = (pytester.path / "desk.py").read_text()
+def test_a_crash_is_repeated_and_told_once(desk: Bench, ahead: str) -> None:
+    source = (desk.path / "desk.py").read_text()
     once = 'if kind == "crash" and not (HERE / key.file_stem).exists():\n            (HERE / key.file_stem).touch()\n'
-    (pytester.path / "desk.py").write_text(source.replace('if kind == "crash":\n', once))
-    monkeypatch.setenv("DESK_TASKS", "crash-0.2 ok-a ok-b ok-c ok-d")
+    (desk.path / "desk.py").write_text(source.replace('if kind == "crash":\n', once))
+    desk.tasks("crash-0.2 ok-a ok-b ok-c ok-d")
     result = desk(*RERUNS, *XDIST, "1", f"--a2a-concurrency={ahead}", "--a2a-min-pass=0.5")
-    message = outcome_of(pytester.path)
+    message = outcome_of(desk.path)
     assert set(message.values()) == {("evaluated", "1.0")}, result.stdout.str()
     assert len(message) == 5
     assert result.ret == 0
-    assert log_of(pytester).count("crash-0.2") == 2
+    assert log_of(desk).count("crash-0.2") == 2

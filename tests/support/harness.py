@@ -22,11 +22,37 @@ ROOT = Path(pytest_a2a_bench.__file__).parent.parent
 
 
 class Bench:
-    """Runs pytest with this plugin: in this process, or where a process is what is tested, in one of its own."""
+    """Runs pytest with this plugin: in this process, or where a process is what is tested, in one of its own.
 
-    def __init__(self, pytester: pytest.Pytester, *first: str) -> None:
+    :ivar path: the directory of the runs.
+    """
+
+    def __init__(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, *first: str) -> None:
+        self.path = pytester.path
         self._pytester = pytester
+        self._environ = monkeypatch
+        self.makepyfile = pytester.makepyfile
+        self.makeconftest = pytester.makeconftest
+        self.makepyprojecttoml = pytester.makepyprojecttoml
+        self.makefile = pytester.makefile
+        self.mkdir = pytester.mkdir
         self._first = first
+
+    def with_options(self, *options: str) -> Bench:
+        """Return what runs pytest with these options, too."""
+        return Bench(self._pytester, self._environ, *self._first, *options)
+
+    def tasks(self, names: str) -> None:
+        """Choose the tasks of the desk benchmark."""
+        self._environ.setenv("DESK_TASKS", names)
+
+    def add_to_conftest(self, code: str) -> None:
+        with (self.path / "conftest.py").open("a") as stream:
+            stream.write(code)
+
+    def stored(self, results: str = "a2a-results") -> list[dict[str, Any]]:
+        """Return the trial files of a results directory."""
+        return [json.loads(path.read_text()) for path in sorted((self.path / results / "trials").glob("*.json"))]
 
     def __call__(self, *args: str | Path) -> pytest.RunResult:
         # This run's filter makes errors of warnings; a user's does not.
@@ -180,16 +206,16 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
         time.sleep(0.05)
 
 
-def log_of(pytester: pytest.Pytester, what: str = "start") -> list[str]:
+def log_of(run: Bench, what: str = "start") -> list[str]:
     """Return the task ids that the desk benchmark started (ended, cancelled), in order."""
-    path = pytester.path / "log.txt"
+    path = run.path / "log.txt"
     lines = path.read_text().splitlines() if path.exists() else []
     return [re.sub(r"^desk/front/|#.*$", "", line.split()[1]) for line in lines if line.split()[0] == what]
 
 
-def verdict_of(pytester: pytest.Pytester, results: str = "a2a-results") -> dict[str, Any]:
+def verdict_of(run: Bench, results: str = "a2a-results") -> dict[str, Any]:
     """Return the ``verdict.json`` of a run."""
-    found: dict[str, Any] = json.loads((pytester.path / results / "verdict.json").read_text())
+    found: dict[str, Any] = json.loads((run.path / results / "verdict.json").read_text())
     return found
 
 
