@@ -9,7 +9,16 @@ import pytest
 from pytest_a2a_bench.cli.main import main
 
 
-@pytest.mark.parametrize("spec", ["echo", "echo?reply=task", "echo?protocol=0.3", "echo?transport=rest&protocol=1.0"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "echo?reply=task",
+        *(
+            pytest.param(f"echo?{o}", marks=pytest.mark.slow)
+            for o in ("", "protocol=0.3", "transport=rest&protocol=1.0")
+        ),
+    ],
+)
 def test_echo_has_no_finding_at_must(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", f"builtin:{spec}", "--profile", "full", "--format", "json"]) == 0
     results = json.loads(capsys.readouterr().out)["results"]

@@ -245,7 +245,9 @@ def message(results: list[CheckResult]) -> dict[str, str]:
     return {r.requirement.id: r.findings[0].found if r.findings else r.reason for r in results if r.outcome in FOUND}
 
 
-@pytest.mark.parametrize("name", BREAKDOWNS)
+@pytest.mark.parametrize(
+    "name", [n if i % 3 == 0 else pytest.param(n, marks=pytest.mark.slow) for i, n in enumerate(BREAKDOWNS)]
+)
 def test_an_internal_error_in_answer_to_a_valid_request_is_reported_once(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

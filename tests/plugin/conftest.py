@@ -46,8 +46,14 @@ def bench(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 @pytest.fixture
 def desk(bench: Bench, noop_url: str) -> Bench:
-    """Run pytest on a benchmark without models or tools; the environment variable DESK_TASKS names its tasks."""
+    """Run pytest on a benchmark without models or tools, whose tasks ``desk.tasks`` names."""
     bench.makepyfile(desk=DESK)
     bench.makeconftest(DESK_CONFTEST)
     bench.makepyfile(test_desk=DESK_TEST)
     return bench.with_options("--a2a-endpoint", noop_url)
+
+
+@pytest.fixture
+def oracle(bench: Bench, oracle_url: str) -> Bench:
+    """Run pytest against the oracle that runs already: one that a run starts costs three seconds."""
+    return bench.with_options("--a2a-endpoint", oracle_url, "--a2a-set=tag-trials=on")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from harness import Bench
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.model import slugify
@@ -12,35 +13,63 @@ from pytest_a2a_bench.model import slugify
 ORACLE = ("--a2a-endpoint", "builtin:oracle")
 
 
+PASTED = (
+    "a2a/airline::test_airline[12-t0]",
+    "a2a/airline::test_airline[3-t0]",
+    "a2a/mock::test_mock[create_task_1-t0]",
+)
+
+
 def ids(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if "::" in line]
 
 
-def test_a_suite_alone_is_exactly_that_suite(bench: Bench) -> None:
-    bench.makepyfile("def test_mine(): pass")
-    found = ids(bench("--co", "-q", "--a2a-suite", "airline"))
-    assert sorted(found) == sorted(f"a2a/airline::test_airline[{n}-t0]" for n in range(50))
+@in_one_test(
+    ("arguments", "count", "own"),
+    [
+        (("--a2a-suite=airline",), 50, 0),
+        (("--a2a-suite=tau2",), 50 + 114 + 114 + 9, 0),
+        (("--a2a-suite=mock", "test_own.py"), 9, 2),
+        (("--a2a-suite=airline", "--deselect=a2a/airline::test_airline[12-t0]"), 49, 0),
+        (("--a2a-suite=airline", "--a2a-trials=3", "-k", "airline and not t1"), 100, 0),
+        *(
+            (("--a2a-suite=telecom", f"--a2a-split={s}"), n, 0)
+            for s, n in (("test", 40), ("full", 2285), ("small", 20))
+        ),
+        ((), 0, 2),
+        (("-k", "airline"), 50, 1),
+        (("-k", "airline", "test_own.py"), 0, 1),
+        (("-m", "tau2"), 287, 0),
+        (("-m", "mock or airline"), 59, 0),
+        (("-k", "airline and split_test"), 20, 0),
+        (("-k", "airline and test"), 50, 1),
+        (("a2a/airline::test_airline[12-t3]",), 1, 0),
+        (("a2a/airline::test_airline",), 50, 0),
+        (("a2a/airline",), 50, 0),
+        (("../a2a/airline::test_airline[12-t0]",), 1, 0),
+        (("./a2a/airline::test_airline[12-t0]",), 1, 0),
+        ((PASTED[0], "test_own.py::test_other"), 1, 1),
+        *((("--a2a-suite", s, *PASTED), 3, 0) for s in ("airline", "tau2", "retail", "crmarena", "card,protocol")),
+        (("--a2a-suite=tau2", *PASTED, "-m", "mock"), 1, 0),
+        (("--a2a-suite=tau2", *PASTED, "-k", "airline"), 2, 0),
+    ],
+)
+def test_what_is_chosen(bench: Bench, arguments: tuple[str, ...], count: int, own: int) -> None:
+    bench.makepyfile(test_own="def test_airline_phone(): pass\ndef test_other(): pass")
+    result = bench("--co", "-q", *ORACLE, *arguments)
+    found = ids(result)
+    assert (sum(name.startswith("a2a/") for name in found), sum("test_own.py::" in name for name in found)) == (
+        count,
+        own,
+    )
+    if arguments and arguments[0].startswith(("a2a/", "../", "./")):
+        assert "deselected" not in result.stdout.str()
 
 
-def test_tau2_means_all_its_domains(bench: Bench) -> None:
-    found = ids(bench("--co", "-q", "--a2a-suite", "tau2"))
-    assert len(found) == 50 + 114 + 114 + 9
-
-
-def test_a_suite_joins_the_paths_given_with_it(bench: Bench) -> None:
-    bench.makepyfile("def test_mine(): pass")
-    found = ids(bench("--co", "-q", "--a2a-suite", "mock", "test_a_suite_joins_the_paths_given_with_it.py"))
-    assert len(found) == 10
-    assert found[0].endswith("::test_mine")
-
-
-def test_expressions_choose_from_all_suites_and_the_users_own_tests(bench: Bench) -> None:
-    bench.makepyfile("def test_airline_phone(): pass\ndef test_other(): pass")
-    found = ids(bench("--co", "-q", *ORACLE, "-k", "airline"))
-    assert len(found) == 51
-    assert found[0].endswith("::test_airline_phone")
-    assert len(ids(bench("--co", "-q", *ORACLE, "-m", "tau2"))) == 287
-    assert len(ids(bench("--co", "-q", *ORACLE, "-m", "mock or airline"))) == 59
+def test_own_tests_come_first(bench: Bench) -> None:
+    bench.makepyfile(test_own="def test_airline_phone(): pass")
+    for arguments in (("-k", "airline"), ("--a2a-suite=airline", "test_own.py")):
+        assert ids(bench("--co", "-q", *ORACLE, *arguments))[0].endswith("::test_airline_phone")
 
 
 def test_words_of_long_task_ids_are_keywords(bench: Bench) -> None:
@@ -63,20 +92,21 @@ def test_no_word_finds_itself_in_the_hash_of_a_long_id(bench: Bench) -> None:
     assert ids(bench("--co", "-q", *ORACLE, "-k", "b2c")) == []
 
 
-def test_a_split_is_a_keyword_only_with_its_prefix(bench: Bench) -> None:
-    assert len(ids(bench("--co", "-q", *ORACLE, "-k", "airline and split_test"))) == 20
-    assert len(ids(bench("--co", "-q", *ORACLE, "-k", "airline and test"))) == 50
-
-
-@pytest.mark.parametrize(("split", "count"), [("test", 40), ("train", 74), ("full", 2285), ("small", 20)])
-def test_splits(bench: Bench, split: str, count: int) -> None:
-    assert len(ids(bench("--co", "-q", "--a2a-suite", "telecom", "--a2a-split", split))) == count
-
-
-def test_a_named_domain_without_the_split_is_an_error(bench: Bench) -> None:
-    result = bench("--co", "--a2a-suite", "mock,airline", "--a2a-split", "test")
+@in_one_test(
+    ("arguments", "problem"),
+    [
+        (("--a2a-suite=mock,airline", "--a2a-split=test"), "mock has no split 'test'; it has: base"),
+        (
+            ("--a2a-suite=banking_knowledge",),
+            "banking_knowledge is not in the installed tau2; it has: airline, retail, *",
+        ),
+        (("a2a/airline::test_airline[999-t0]",), "not found: a2a/airline::test_airline[[]999-t0[]]*--a2a-split=base*"),
+    ],
+)
+def test_what_is_named_and_not_there_is_a_usage_error(bench: Bench, arguments: tuple[str, ...], problem: str) -> None:
+    result = bench("--co", *ORACLE, *arguments)
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: mock has no split 'test'; it has: base"])
+    result.stderr.fnmatch_lines([f"ERROR: {problem}"])
 
 
 def test_a_candidate_without_the_split_is_none(bench: Bench) -> None:
@@ -86,50 +116,10 @@ def test_a_candidate_without_the_split_is_none(bench: Bench) -> None:
     assert result.ret == 5
 
 
-def test_an_unavailable_domain_is_an_error_when_named(bench: Bench) -> None:
-    result = bench("--co", "--a2a-suite", "banking_knowledge")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: banking_knowledge is not in the installed tau2; it has: airline, retail, *"])
-
-
-def test_trials_are_items(bench: Bench) -> None:
-    found = ids(bench("--co", "-q", "--a2a-suite", "airline", "--a2a-trials", "3", "-k", "airline and not t1"))
-    assert len(found) == 100
-    assert {"a2a/airline::test_airline[0-t0]", "a2a/airline::test_airline[0-t2]"} < set(found)
-
-
-def test_an_endpoint_alone_adds_nothing(bench: Bench) -> None:
-    bench.makepyfile("def test_mine(): pass")
-    assert len(ids(bench("--co", "-q", *ORACLE))) == 1
-
-
 def test_an_endpoint_from_the_environment_adds_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_ENDPOINT", "builtin:oracle")
     bench.makepyfile("def test_airline_phone(): pass")
     assert len(ids(bench("--co", "-q", "-k", "airline"))) == 1
-
-
-def test_a_path_is_exactly_that_path(bench: Bench) -> None:
-    path = bench.makepyfile("def test_airline_phone(): pass")
-    assert len(ids(bench("--co", "-q", *ORACLE, "-k", "airline", path))) == 1
-
-
-@pytest.mark.parametrize(
-    ("pasted", "count"),
-    [
-        ("a2a/airline::test_airline[12-t0]", 1),
-        ("a2a/airline::test_airline[12-t3]", 1),
-        ("a2a/airline::test_airline", 50),
-        ("a2a/airline", 50),
-        ("../a2a/airline::test_airline[12-t0]", 1),
-        ("./a2a/airline::test_airline[12-t0]", 1),
-    ],
-)
-def test_pasted_ids_run_just_those(bench: Bench, pasted: str, count: int) -> None:
-    bench.makepyfile("def test_mine(): pass")
-    result = bench("--co", "-q", *ORACLE, pasted)
-    assert len(ids(result)) == count
-    assert "deselected" not in result.stdout.str()
 
 
 def test_the_id_of_all_modules(bench: Bench) -> None:
@@ -139,41 +129,10 @@ def test_the_id_of_all_modules(bench: Bench) -> None:
     assert len(checks) > 200
 
 
-def test_pasted_ids_beside_paths(bench: Bench) -> None:
-    path = bench.makepyfile("def test_mine(): pass\ndef test_yours(): pass")
-    found = ids(bench("--co", "-q", *ORACLE, f"{path}::test_mine", "a2a/mock::test_mock[create_task_1-t0]"))
-    assert [i.partition("::")[2] for i in found] == ["test_mine", "test_mock[create_task_1-t0]"]
-
-
-def test_a_pasted_id_that_is_not_there(bench: Bench) -> None:
-    result = bench("--co", *ORACLE, "a2a/airline::test_airline[999-t0]")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: not found: a2a/airline::test_airline[[]999-t0[]]*--a2a-split=base*"])
-
-
-PASTED = (
-    "a2a/airline::test_airline[12-t0]",
-    "a2a/airline::test_airline[3-t0]",
-    "a2a/mock::test_mock[create_task_1-t0]",
-)
-
-
-@pytest.mark.parametrize("suite", ["airline", "tau2", "retail", "crmarena", "card,protocol"])
-@pytest.mark.parametrize("count", [1, 3])
-def test_pasted_ids_run_alone_beside_any_suite(bench: Bench, suite: str, count: int) -> None:
-    found = ids(bench("--co", "-q", *ORACLE, "--a2a-suite", suite, *PASTED[:count]))
-    assert sorted(found) == sorted(PASTED[:count])
-
-
 def test_pasted_ids_run_alone_beside_a_suite_of_the_ini_file(bench: Bench) -> None:
     bench.makepyprojecttoml("[tool.a2a-bench]\nsuite = 'tau2'\n")
     assert ids(bench("--co", "-q", *ORACLE, PASTED[0])) == [PASTED[0]]
     assert len(ids(bench("--co", "-q", *ORACLE))) == 287
-
-
-def test_expressions_choose_among_pasted_ids(bench: Bench) -> None:
-    assert ids(bench("--co", "-q", *ORACLE, "--a2a-suite", "tau2", *PASTED, "-m", "mock")) == [PASTED[2]]
-    assert len(ids(bench("--co", "-q", *ORACLE, "--a2a-suite", "tau2", *PASTED, "-k", "airline"))) == 2
 
 
 def test_whole_modules_run_beside_suites(bench: Bench) -> None:
@@ -187,11 +146,6 @@ def test_an_existing_path_wins(bench: Bench) -> None:
     bench.mkdir("a2a")
     bench.makepyfile(**{"a2a/test_own": "def test_mine(): pass"})
     assert len(ids(bench("--co", "-q", *ORACLE, "a2a"))) == 1
-
-
-def test_deselect(bench: Bench) -> None:
-    result = bench("--co", "-q", "--a2a-suite", "airline", "--deselect", "a2a/airline::test_airline[12-t0]")
-    assert len(ids(result)) == 49
 
 
 LAYOUTS = {

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from builtin_server import served
 from faulty_server import start_faulty
 from full_agent import Features, full_agent
 from gateway_faults import FAULTS
 from gateway_proxy import TRANSPARENT, gateway_proxy
 from harness import Bench, junit_cases, junit_properties
-
-from pytest_a2a_bench.agents.options import start_builtin
 
 
 @pytest.fixture(scope="module")
@@ -251,28 +250,30 @@ def test_groups_levels_and_ids_choose(bench: Bench, expression: tuple[str, str],
     assert not any(other in nodeid for nodeid in found)
 
 
-def test_expressions_about_other_things_never_touch_the_card(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expressions_about_other_things_never_touch_the_card(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, noop_url: str
+) -> None:
     from pytest_a2a_bench.plugin import verdicts
 
     def refuse(*arguments: object) -> None:
         raise AssertionError("the card was fetched")
 
     monkeypatch.setattr(verdicts, "subject_of", refuse)
-    result = bench("--a2a-endpoint", "builtin:noop", "-k", "mock and create_task_1")
+    result = bench("--a2a-endpoint", noop_url, "-k", "mock and create_task_1")
     assert result.ret != pytest.ExitCode.INTERNAL_ERROR
     assert "the card was fetched" not in result.stdout.str() + result.stderr.str()
     assert "a2a conformance summary" not in result.stdout.str()
 
 
 def test_an_undeclared_binding_is_one_skip(bench: Bench) -> None:
-    with start_builtin("noop?transport=jsonrpc&protocol=1.0") as agent:
+    with served("noop?transport=jsonrpc&protocol=1.0") as agent:
         result = bench("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "GRPC", "-rs")
     assert outcomes(result)["skipped"] == 1
     result.stdout.fnmatch_lines(["SKIPPED [[]1[]] *the card declares no GRPC interface of version 1.0"])
 
 
 def test_protocol_and_transport_narrow_it_down(bench: Bench) -> None:
-    with start_builtin("noop") as agent:
+    with served("noop") as agent:
         run = ("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "DM or V03-DM", "-v")
         result = bench(*run, "--a2a-protocol", "1.0", "--a2a-transport", "rest")
     names = {line.split()[0] for line in result.outlines if line.startswith("a2a/protocol::")}
@@ -432,7 +433,12 @@ def test_a_gateway_has_an_item_for_each_requirement(bench: Bench) -> None:
         assert not [line for line in ids(bench(*chosen, "--co", "-q")) if "gateway" in line]
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
+ALONE_AND_WITH_WORKERS = pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"]
+)
+
+
+@ALONE_AND_WITH_WORKERS
 def test_of_a_transparent_gateway_a_line_says_that_nothing_changed(bench: Bench, workers: tuple[str, ...]) -> None:
     with gateway_proxy(TRANSPARENT) as proxy, full_agent(Features(public=proxy.url, grpc=False)) as direct:
         proxy.target = direct
@@ -442,7 +448,7 @@ def test_of_a_transparent_gateway_a_line_says_that_nothing_changed(bench: Bench,
     assert re.search(rf"^the gateway changed nothing in \d+ exchanges; without it: {direct}$", out, re.MULTILINE), out
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
+@ALONE_AND_WITH_WORKERS
 def test_what_follows_from_the_gateway_is_explained_by_it(bench: Bench, workers: tuple[str, ...]) -> None:
     fault = next(fault for fault in FAULTS if fault.name == "version lost")
     with gateway_proxy(fault) as proxy, full_agent(Features(public=proxy.url, grpc=False)) as direct:

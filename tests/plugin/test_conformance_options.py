@@ -137,7 +137,8 @@ def test_collecting_shows_what_a_profile_runs(bench: Bench) -> None:
 
 
 def test_a_profile_vouches_for_no_more_than_it_judged(bench: Bench) -> None:
-    result = bench("--a2a-endpoint", "builtin:echo", "-m", "conformance and not acts", "-k", "a2a/protocol or a2a/card")
+    with served("echo?transport=jsonrpc") as agent:
+        result = bench("--a2a-endpoint", agent.url, "-m", "conformance and not acts", "-k", "a2a/protocol or a2a/card")
     result.stdout.fnmatch_lines(
         ["A2A 1.0: conformant in what was judged: * judged; * need --a2a-conformance-profile full to be judged wholly*"]
     )

@@ -139,8 +139,8 @@ def test_wrong_use_is_one_usage_error(bench: Bench, arguments: tuple[str, ...], 
     result.stderr.fnmatch_lines([problem])
 
 
-def test_other_tasks_need_no_rows(bench: Bench, data: Path) -> None:
-    result = bench(*ORACLE, "--a2a-crm-data", str(data), "-k", "crmarena_mini and handle_time-00 and not interactive")
+def test_other_tasks_need_no_rows(oracle: Bench, data: Path) -> None:
+    result = oracle("--a2a-crm-data", str(data), "-k", "crmarena_mini and handle_time-00 and not interactive")
     assert result.ret == 0
 
 
@@ -158,26 +158,26 @@ def test_other_tasks_need_no_rows(bench: Bench, data: Path) -> None:
     ],
 )
 def test_a_live_org_without_a_login_is_one_usage_error(
-    bench: Bench, data: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], problem: str
+    bench: Bench, noop_url: str, data: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], problem: str
 ) -> None:
     for name in [name for name in os.environ if name.startswith("SALESFORCE_")]:
         monkeypatch.delenv(name)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     given = ("--a2a-crm-data", str(data), "--a2a-set", "crm-org=salesforce", "-k", "b2b")
-    result = bench(*ORACLE, *given)
+    result = bench("--a2a-endpoint", noop_url, *given)
     assert result.ret == 4
     result.stderr.fnmatch_lines([problem])
     assert len(result.stderr.str().strip().splitlines()) == 1
-    assert len(ids(bench("--co", "-q", *ORACLE, *given))) == 4
+    assert len(ids(bench("--co", "-q", "--a2a-endpoint", noop_url, *given))) == 4
 
 
 @pytest.mark.parametrize(
     "dialect",
     ["crm_action", *(pytest.param(name, marks=pytest.mark.slow) for name in ("execute_tags", "crm_entropic"))],
 )
-def test_a_dialect_of_an_org_takes_no_other_tasks(bench: Bench, dialect: str) -> None:
-    result = bench(*ORACLE, "-k", "airline or handle_time", "--a2a-dialect", dialect)
+def test_a_dialect_of_an_org_takes_no_other_tasks(oracle: Bench, dialect: str) -> None:
+    result = oracle("-k", "airline or handle_time", "--a2a-dialect", dialect)
     assert result.ret == 4
     (problem,) = [line for line in result.stderr.lines if line]
     assert re.fullmatch(
@@ -185,7 +185,7 @@ def test_a_dialect_of_an_org_takes_no_other_tasks(bench: Bench, dialect: str) ->
         "choose auto, tool_call, tool_list, agentbeats, sierra or data",
         problem,
     )
-    assert bench(*ORACLE, "-k", "handle_time-00 and not interactive", "--a2a-dialect", dialect).ret == 0
+    assert oracle("-k", "handle_time-00 and not interactive", "--a2a-dialect", dialect).ret == 0
 
 
 def test_an_expression_leaves_out_what_lacks_the_split(bench: Bench) -> None:

@@ -30,12 +30,6 @@ def pytest_a2a_bench_agents():
 """
 
 
-@pytest.fixture
-def oracle(bench: Bench, oracle_url: str) -> tuple[str, ...]:
-    """Options that name an oracle which runs already."""
-    return ("--a2a-endpoint", oracle_url, "--a2a-set=tag-trials=on")
-
-
 def counts(result: pytest.RunResult) -> dict[str, int]:
     found = result.parseoutcomes()
     return {name: found[name] for name in ("passed", "failed", "errors") if name in found}
@@ -70,11 +64,11 @@ def test_a_run_with_workers(bench: Bench) -> None:
     assert "a2a.drift" not in properties
 
 
-def test_leaks_and_refusals_are_gates(bench: Bench, oracle: tuple[str, ...], noop_url: str) -> None:
+def test_leaks_and_refusals_are_gates(bench: Bench, oracle: Bench, noop_url: str) -> None:
     items = [f"private_customer_information-0{n}" for n in (0, 1)]
     gates = ("--a2a-set=max-metric=leak=0!,over_refusal=0.5", "--a2a-min-pass=private_customer_information=0.9")
     chosen = ("-k", f"crmarena_mini and ({' or '.join(items)})", *gates)
-    good = bench(*oracle, *chosen, "--junitxml=j.xml")
+    good = oracle(*chosen, "--junitxml=j.xml")
     assert (good.ret, counts(good)["passed"]) == (0, 5)
     good.stdout.fnmatch_lines(["*max_metric[[]leak[]]*pass*", "*max_metric[[]over_refusal[]]*pass*"])
     case = junit_cases(bench.path / "j.xml")["test_mini[private_customer_information-00-t0]"]
@@ -92,7 +86,7 @@ def test_leaks_and_refusals_are_gates(bench: Bench, oracle: tuple[str, ...], noo
 
 
 @pytest.mark.slow
-def test_changes_of_a_benchmark_are_in_each_report(bench: Bench, oracle: tuple[str, ...]) -> None:
+def test_changes_of_a_benchmark_are_in_each_report(bench: Bench, oracle: Bench) -> None:
     changed = (
         "--a2a-set=crm-drift=low",
         "--a2a-set=crm-rot=on",
@@ -100,7 +94,7 @@ def test_changes_of_a_benchmark_are_in_each_report(bench: Bench, oracle: tuple[s
         "--a2a-set=crm-scoring=fixed",
     )
     item = "a2a/crmarena_mini::test_mini[handle_time-00-t0]"
-    result = bench(*oracle, *changed, "--junitxml=j.xml", item)
+    result = oracle(*changed, "--junitxml=j.xml", item)
     assert counts(result) == {"passed": 1}
     result.stdout.fnmatch_lines(
         [
@@ -170,7 +164,7 @@ def test_benchmarks_without_categories_have_no_such_table() -> None:
     assert summary.category_lines([plain]) == []
 
 
-def test_own_tests_of_the_same_tasks_come_first(bench: Bench, oracle: tuple[str, ...]) -> None:
+def test_own_tests_of_the_same_tasks_come_first(bench: Bench, oracle: Bench) -> None:
     bench.makepyfile(
         """
         import pytest
@@ -180,10 +174,10 @@ def test_own_tests_of_the_same_tasks_come_first(bench: Bench, oracle: tuple[str,
             assert bench_task.category == "case_routing"
         """
     )
-    result = bench(*oracle, "-k", "case_routing", "--co", "-q")
+    result = oracle("-k", "case_routing", "--co", "-q")
     assert sum("::test_mine" in line for line in result.outlines) == 2
     assert sum("::test_mini" in line for line in result.outlines) == 8
-    assert counts(bench(*oracle, "-k", "test_mine")) == {"passed": 2}
+    assert counts(oracle("-k", "test_mine")) == {"passed": 2}
 
 
 @pytest.fixture

@@ -237,13 +237,13 @@ MINE = Mine()
 """
 
 
-def test_an_observer_follows_every_trial(pytester: pytest.Pytester, bench: Bench) -> None:
-    bench.makepyfile(mine_here=_OBSERVER)
+def test_an_observer_follows_every_trial(pytester: pytest.Pytester, oracle: Bench) -> None:
+    oracle.makepyfile(mine_here=_OBSERVER)
     pytester.syspathinsert()
-    bench.makeconftest("def pytest_a2a_bench_observers(): return {'mine': 'mine_here:MINE'}")
-    result = bench("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "create_task_1-t0")
+    oracle.makeconftest("def pytest_a2a_bench_observers(): return {'mine': 'mine_here:MINE'}")
+    result = oracle("--a2a-suite", "mock", "-k", "create_task_1-t0")
     assert result.ret == 0
-    observed = (bench.path / "observed").read_text().splitlines()
+    observed = (oracle.path / "observed").read_text().splitlines()
     assert observed == ["tau2/mock/create_task_1#0 evaluated conversation UserSaid conclude"]
 
 

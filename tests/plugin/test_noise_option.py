@@ -44,14 +44,14 @@ def test_several_agents_are_not_paired_with_themselves(bench: Bench, noop_url: s
     assert "give one endpoint without a name, not a, b" in "\n".join(result.errlines)
 
 
-def test_noise_costs_an_agent_that_does_not_read_errors(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    result = bench.apart("--a2a-endpoint=builtin:oracle", *NOISE, "--a2a-max-noise-loss=0.1")
+def test_noise_costs_an_agent_that_does_not_read_errors(oracle: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    result = oracle(*NOISE, "--a2a-max-noise-loss=0.1")
     assert result.ret == 1
-    gates = {gate["name"]: gate for gate in verdict_of(bench)["gates"]}
+    gates = {gate["name"]: gate for gate in verdict_of(oracle)["gates"]}
     assert gates["every_trial"]["verdict"] == "pass"
     assert gates["robust"]["verdict"] != "pass"
     assert "after tool-error" in gates["robust"]["sentence"]
-    found = events(bench.path / "a2a-results")
+    found = events(oracle.path / "a2a-results")
     lost = next(key for key, some in found.items() if any(event["kind"] == "tool-error" for event in some))
     assert not any(some for key, some in found.items() if key.endswith(":plain"))
     capsys.readouterr()
@@ -63,9 +63,9 @@ def test_noise_costs_an_agent_that_does_not_read_errors(bench: Bench, capsys: py
     nodeid = again.rpartition(" ")[2].strip("'")
     assert main(["show", "--why", lost]) == 0
     assert f"--a2a-noise tool-error=0.6,wrong=0.5 {nodeid!r}" in capsys.readouterr().out
-    assert "1 test collected" in bench("--a2a-endpoint=builtin:oracle", *NOISE[:1], "--co", "-q", nodeid).stdout.str()
+    assert "1 test collected" in oracle(*NOISE[:1], "--co", "-q", nodeid).stdout.str()
     assert f"not found: {nodeid} (no such item with --a2a-split=base and without --a2a-noise" in "\n".join(
-        bench("--a2a-endpoint=builtin:oracle", nodeid).errlines
+        oracle(nodeid).errlines
     )
     # It is found without the events that did nothing.
     assert main(["show", "--why", lost]) == 0
@@ -73,7 +73,7 @@ def test_noise_costs_an_agent_that_does_not_read_errors(bench: Bench, capsys: py
     assert "1 event suffices to lose it" in shown
     assert "tool-error: " in shown
     # By its node id, and at another agent than the run's.
-    [nodeid] = [name for name, key in manifest.load(bench.path / "a2a-results").nodeids.items() if key == lost]
+    [nodeid] = [name for name, key in manifest.load(oracle.path / "a2a-results").nodeids.items() if key == lost]
     assert main(["show", "--why", nodeid, "--set", "endpoint=builtin:careful"]) == 0
     assert "with all of them it succeeds now (1 conversation run)" in capsys.readouterr().out
     # No leaderboard takes it.
@@ -82,6 +82,7 @@ def test_noise_costs_an_agent_that_does_not_read_errors(bench: Bench, capsys: py
     assert main(["export", "tau2", "a2a-results", "-o", "t.json", "--agent", "plain"]) == 0
 
 
+@pytest.mark.slow
 def test_noise_costs_a_careful_agent_nothing(bench: Bench) -> None:
     result = bench.apart("--a2a-endpoint=builtin:careful", *NOISE, "-n2")
     assert result.ret == 0

@@ -289,7 +289,9 @@ def test_a_history_that_cannot_be_read_fails_the_run(desk: Bench) -> None:
 # Values of options that pytest takes for places of tests, because it reads its command line before it knows us.
 
 
-SUITE = ("--a2a-endpoint=builtin:noop", "-k", "mock and create_task_1-t0 or own")
+@pytest.fixture
+def suite(bench: Bench, noop_url: str) -> Bench:
+    return bench.with_options("--a2a-endpoint", noop_url, "-k", "mock and create_task_1-t0 or own")
 
 
 @pytest.fixture
@@ -304,10 +306,10 @@ def elsewhere(pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_directory_elsewhere_is_refused_before_other_tests_are_run(
-    bench: Bench, elsewhere: Path, workers: tuple[str, ...], exists: bool
+    suite: Bench, elsewhere: Path, workers: tuple[str, ...], exists: bool
 ) -> None:
     target = elsewhere if exists else elsewhere / "new"
-    result = bench(*SUITE, *workers, "--a2a-results", str(target))
+    result = suite(*workers, "--a2a-results", str(target))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         [f"ERROR: --a2a-results {target}: pytest takes*tox.ini*equals sign: --a2a-results={target}"]
@@ -315,27 +317,27 @@ def test_a_directory_elsewhere_is_refused_before_other_tests_are_run(
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
-def test_with_an_equals_sign_it_is_no_place_of_tests(bench: Bench, elsewhere: Path, workers: tuple[str, ...]) -> None:
+def test_with_an_equals_sign_it_is_no_place_of_tests(suite: Bench, elsewhere: Path, workers: tuple[str, ...]) -> None:
     for _ in range(2):
-        result = bench(*SUITE, *workers, f"--a2a-results={elsewhere / 'new'}")
+        result = suite(*workers, f"--a2a-results={elsewhere / 'new'}")
         result.assert_outcomes(failed=1, passed=1)
     assert len(list((elsewhere / "new" / "trials").glob("*.json"))) == 1
 
 
-def test_every_wrong_one_is_named(bench: Bench, elsewhere: Path) -> None:
-    result = bench(*SUITE, "--a2a-results", str(elsewhere), "--a2a-crm-data", str(elsewhere))
+def test_every_wrong_one_is_named(suite: Bench, elsewhere: Path) -> None:
+    result = suite("--a2a-results", str(elsewhere), "--a2a-crm-data", str(elsewhere))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *--a2a-results=*", "ERROR: --a2a-crm-data *--a2a-crm-data=*"])
 
 
-def test_a_directory_inside_needs_no_equals_sign(bench: Bench, elsewhere: Path) -> None:
+def test_a_directory_inside_needs_no_equals_sign(suite: Bench, elsewhere: Path) -> None:
     for _ in range(2):
-        bench(*SUITE, "--a2a-results", "mine").assert_outcomes(failed=1, passed=1)
-    assert len(list((bench.path / "mine" / "trials").glob("*.json"))) == 1
+        suite("--a2a-results", "mine").assert_outcomes(failed=1, passed=1)
+    assert len(list((suite.path / "mine" / "trials").glob("*.json"))) == 1
 
 
-def test_named_tests_and_a_named_ini_file_decide(bench: Bench, elsewhere: Path) -> None:
-    result = bench(*SUITE, "-c", "tox.ini", "--a2a-results", str(elsewhere))
+def test_named_tests_and_a_named_ini_file_decide(suite: Bench, elsewhere: Path) -> None:
+    result = suite("-c", "tox.ini", "--a2a-results", str(elsewhere))
     result.assert_outcomes(failed=1, passed=1)
 
 

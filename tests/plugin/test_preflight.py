@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from builtin_server import served
 from harness import Bench, log_of
 from raw_agent import raw_agent, response
 
@@ -65,12 +66,13 @@ def test_a_built_in_agent_that_does_not_start(desk: Bench) -> None:
     result.stderr.fnmatch_lines(["ERROR: --a2a-endpoint=builtin:noop[?]latency=much: *latency*"])
 
 
-def test_an_interface_that_the_agent_does_not_offer(desk: Bench, noop_url: str) -> None:
-    result = desk("--a2a-endpoint", "builtin:noop?protocol=1.0", "--a2a-protocol=0.3")
+def test_an_interface_that_the_agent_does_not_offer(desk: Bench) -> None:
+    with served("noop?protocol=1.0") as agent:
+        result = desk("--a2a-endpoint", agent.url, "--a2a-protocol=0.3")
     assert result.ret == 4
     # The option overrides the card, so the interface is asked in the version that it does not speak.
     said = "* speaks A2A 1.0, and not 0.3, as --a2a-protocol says; leave that out"
-    result.stderr.fnmatch_lines([f"ERROR: --a2a-endpoint=builtin:noop[?]protocol=1.0: {said}"])
+    result.stderr.fnmatch_lines([f"ERROR: --a2a-endpoint={agent.url}: {said}"])
 
 
 def test_fixtures_for_tests_of_ones_own(bench: Bench, noop_url: str) -> None:

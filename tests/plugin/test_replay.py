@@ -64,10 +64,10 @@ def test_airline_is_replayed_to_the_same_rewards(bench: Bench) -> None:
     assert record_and_replay(bench, chosen, "-n2") == len(chosen)
 
 
-def test_a_changed_request_is_an_error_with_the_difference(bench: Bench) -> None:
+def test_a_changed_request_is_an_error_with_the_difference(bench: Bench, oracle: Bench) -> None:
     only = "a2a/mock::test_mock[create_task_1-t0]"
-    bench("--a2a-endpoint=builtin:oracle", only, "--a2a-record=tapes").assert_outcomes(passed=1)
-    result = bench("--a2a-replay=tapes", only, "--a2a-set=history=full")
+    oracle(only, "--a2a-record=tapes").assert_outcomes(passed=1)
+    result = bench("--a2a-replay=tapes", only, "--a2a-set=tag-trials=on", "--a2a-set=history=full")
     result.assert_outcomes(errors=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
@@ -94,8 +94,8 @@ def test_wrong_directories_are_usage_errors(bench: Bench, arguments: list[str], 
     result.stderr.fnmatch_lines([f"*{message}"])
 
 
-def test_the_protocol_is_not_judged_on_recordings(bench: Bench) -> None:
-    bench("--a2a-endpoint=builtin:oracle", "a2a/mock::test_mock[create_task_1-t0]", "--a2a-record=tapes")
+def test_the_protocol_is_not_judged_on_recordings(bench: Bench, oracle: Bench) -> None:
+    oracle("a2a/mock::test_mock[create_task_1-t0]", "--a2a-record=tapes")
     result = bench("--a2a-replay=tapes", "-m", "conformance")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*the protocol is judged on a real agent, not on recordings*"])

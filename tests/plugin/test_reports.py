@@ -11,8 +11,8 @@ EVERY_KIND = "ok bad down skip bug"
 @pytest.fixture(
     params=[
         (),
-        *(pytest.param(way, marks=pytest.mark.slow) for way in (("-n2",), ("--a2a-concurrency", "4"))),
-        ("-n2", "--a2a-concurrency", "8"),
+        ("--a2a-concurrency", "4"),
+        *(pytest.param(way, marks=pytest.mark.slow) for way in (("-n2",), ("-n2", "--a2a-concurrency", "8"))),
     ],
     ids=" ".join,
 )

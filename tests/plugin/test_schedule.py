@@ -51,7 +51,11 @@ def test_conversations_run_ahead_in_every_worker(desk: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("dist", "expected"),
-    [("loadfile", 4), pytest.param("loadscope", 4, marks=pytest.mark.slow), ("each", 4), ("worksteal", 2)],
+    [
+        ("loadfile", 4),
+        ("worksteal", 2),
+        *(pytest.param(name, 4, marks=pytest.mark.slow) for name in ("loadscope", "each")),
+    ],
 )
 def test_a_worker_begins_what_it_was_sent_however_items_are_distributed(desk: Bench, dist: str, expected: int) -> None:
     if not hasattr(xdist.remote, "TestQueue"):
@@ -111,6 +115,7 @@ def test_deterministic_errors_are_not_rerun(desk: Bench) -> None:
     assert sorted(log_of(desk)) == ["broken", "bug", "down", "down"]
 
 
+@pytest.mark.slow
 def test_files_of_an_earlier_run_acquit_nobody_of_a_crash(desk: Bench) -> None:
     tasks = ["ok-0.6-a", "ok-0.6-b", "ok-0.6-c", "crash-0.1"]
     desk.tasks(" ".join(tasks))
@@ -120,7 +125,7 @@ def test_files_of_an_earlier_run_acquit_nobody_of_a_crash(desk: Bench) -> None:
     desk("-n1", "--a2a-concurrency=4").assert_outcomes(passed=2, errors=2)
 
 
-@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(desk: Bench, concurrency: int) -> None:
     # Not at a moment at which another conversation ends: that one's result might be lost before it is stored.
     desk.tasks("ok-0.1-a ok-0.1-b crash-0.25 " + many("ok-0.1", 7))
@@ -191,7 +196,7 @@ def test_interruption_keeps_finished_work_and_reports_it(
     assert sorted(log_of(desk, "cancelled")) == ["slow-600-a", "slow-600-b"]
 
 
-@pytest.mark.parametrize("busy", ["gw1", "gw0 gw1"])
+@pytest.mark.parametrize("busy", ["gw1", pytest.param("gw0 gw1", marks=pytest.mark.slow)])
 def test_workers_that_still_collect_are_not_waited_for_after_sigterm(
     desk: Bench, monkeypatch: pytest.MonkeyPatch, busy: str
 ) -> None:

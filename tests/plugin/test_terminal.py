@@ -168,6 +168,7 @@ def test_trials_are_known_by_their_ids(nodeid: str, expected: bool) -> None:
     assert looks_like_trial(nodeid) is expected
 
 
+@pytest.mark.slow
 def test_a_crash_in_a_parametrized_test_of_a_trial_is_an_error(desk: Bench) -> None:
     desk.tasks("crash")
     desk.makepyfile(

@@ -9,7 +9,7 @@ import pytest
 from harness import Bench
 from span_receiver import Received, attributes, span_receiver
 
-MOCK = ("--a2a-suite=mock", "-k", "create_task_1-t0", "--a2a-endpoint=builtin:oracle")
+TASK = "a2a/mock::test_mock[create_task_1-t0]"
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ def receiver(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[Received
         yield received
 
 
-def test_trial_turns_and_requests_are_one_trace(bench: Bench, receiver: Received) -> None:
-    bench(*MOCK).assert_outcomes(passed=1)
+def test_trial_turns_and_requests_are_one_trace(oracle: Bench, receiver: Received) -> None:
+    oracle(TASK).assert_outcomes(passed=1)
     (trial,) = receiver.named("trial ")
     turns = receiver.named("invoke_agent")
     requests = receiver.named("a2a request")
@@ -46,7 +46,7 @@ def test_trial_turns_and_requests_are_one_trace(bench: Bench, receiver: Received
 
 @pytest.mark.slow
 def test_calls_that_an_agent_makes_by_itself_are_part_of_their_turn(bench: Bench, receiver: Received) -> None:
-    bench(*MOCK, "--a2a-tools=mcp").assert_outcomes(passed=1)
+    bench("--a2a-endpoint=builtin:oracle", TASK, "--a2a-tools=mcp").assert_outcomes(passed=1)
     turns = {span.span_id for span in receiver.named("invoke_agent")}
     calls = receiver.named("execute_tool")
     assert [call.name for call in calls] == ["execute_tool create_task"]
@@ -54,10 +54,10 @@ def test_calls_that_an_agent_makes_by_itself_are_part_of_their_turn(bench: Bench
     assert attributes(calls[0])["gen_ai.tool.name"] == "create_task"
 
 
-def test_the_job_that_runs_us_is_the_parent(bench: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_job_that_runs_us_is_the_parent(oracle: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
     monkeypatch.setenv("OTEL_SERVICE_NAME", "mine")
-    bench(*MOCK).assert_outcomes(passed=1)
+    oracle(TASK).assert_outcomes(passed=1)
     (trial,) = receiver.named("trial ")
     assert trial.trace_id.hex() == "0af7651916cd43dd8448eb211c80319c"
     assert trial.parent_span_id.hex() == "b7ad6b7169203331"

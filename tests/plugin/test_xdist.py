@@ -49,7 +49,7 @@ def outcomes_of(run: Bench, many: int) -> dict[str, str]:
     return {key.removeprefix("desk/front/").removesuffix("#0"): text for key, text in message.items()}
 
 
-@pytest.mark.parametrize("restart", ["4", "0"], ids=["replaced", "not replaced"])
+@pytest.mark.parametrize("restart", ["4", pytest.param("0", marks=pytest.mark.slow)], ids=["replaced", "not replaced"])
 def test_a_kill_with_several_trials_in_flight(desk: Bench, restart: str) -> None:
     source = (desk.path / "desk.py").read_text()
     (desk.path / "desk.py").write_text(source.replace("os._exit(9)", KILL))
@@ -73,7 +73,7 @@ def test_a_kill_with_several_trials_in_flight(desk: Bench, restart: str) -> None
         assert sum(text != "evaluated" for text in message.values()) >= 2
 
 
-@pytest.mark.parametrize("ahead", ["1", "8"])
+@pytest.mark.parametrize("ahead", [pytest.param("1", marks=pytest.mark.slow), "8"])
 def test_a_kill_after_a_trial_was_evaluated(desk: Bench, ahead: str) -> None:
     desk.makepyfile(test_desk=FIXTURE)
     desk.tasks("ok-kill ok-a ok-b ok-c ok-d ok-e")
@@ -140,15 +140,19 @@ def outcome_of(path: Path) -> dict[str, tuple[str | None, str | None]]:
 
 # By the name of its entry point, by which pytest-rerunfailures looks for it.
 XDIST = ("-pxdist", "--numprocesses")
-WAYS = [
-    pytest.param((), marks=pytest.mark.slow),
-    (*XDIST, "2"),
-    pytest.param((*XDIST, "2", "--a2a-concurrency=4"), marks=pytest.mark.slow),
-]
+GATE = ("--a2a-min-pass=0.5",)
 
 
-@pytest.mark.parametrize("workers", WAYS, ids=["alone", "workers", "ahead"])
-@pytest.mark.parametrize("gate", [(), ("--a2a-min-pass=0.5",)], ids=["no gate", "gate"])
+@pytest.mark.parametrize(
+    ("workers", "gate"),
+    [
+        pytest.param((), (), id="alone-no gate"),
+        pytest.param((), GATE, id="alone-gate"),
+        pytest.param((*XDIST, "2"), (), id="workers-no gate", marks=pytest.mark.slow),
+        pytest.param((*XDIST, "2"), GATE, id="workers-gate"),
+        pytest.param((*XDIST, "2", "--a2a-concurrency=4"), GATE, id="ahead-gate", marks=pytest.mark.slow),
+    ],
+)
 def test_trouble_is_repeated_and_a_miss_never(desk: Bench, workers: tuple[str, ...], gate: tuple[str, ...]) -> None:
     desk.tasks("flaky bad ok-a ok-b down")
     result = desk(*RERUNS, *workers, *gate)
@@ -169,7 +173,7 @@ def test_trouble_is_repeated_and_a_miss_never(desk: Bench, workers: tuple[str, .
     result.assert_outcomes(passed=3 + len(gate), errors=1, failed=0 if gate else 1)
 
 
-@pytest.mark.parametrize("ahead", ["1", "3"])
+@pytest.mark.parametrize("ahead", [pytest.param("1", marks=pytest.mark.slow), "3"])
 def test_a_crash_is_repeated_and_told_once(desk: Bench, ahead: str) -> None:
     source = (desk.path / "desk.py").read_text()
     once = 'if kind == "crash" and not (HERE / key.file_stem).exists():\n            (HERE / key.file_stem).touch()\n'
