@@ -109,12 +109,57 @@ def test_500_is_not_repeated(serve: Serve, connect: Connect) -> None:
     assert len(agent.messages) == 1
 
 
-def test_reset_before_an_answer_leaves_the_delivery_uncertain(serve: Serve, connect: Connect) -> None:
-    agent = serve(lambda _: None)
-    with pytest.raises(DeliveryUncertain, match="before any answer") as caught:
-        say(connect(agent.url, max_retries=1))
-    assert caught.value.reason == "reset after delivery"
-    assert len(agent.messages) == 1
+def broken_stream(request: Request) -> Iterator[bytes]:
+    """Begin a task in a stream, and close the connection before the chunks end."""
+    yield stream_head().replace(b"Connection: close", b"Transfer-Encoding: chunked")
+    data = event({"task": task("TASK_STATE_WORKING")}, request)
+    yield f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+def ended_stream(state: str) -> Callable[[Request], list[bytes]]:
+    """Name a task and its state in a stream, and end it without an answer."""
+    said = {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": state}}}
+    return lambda request: [stream_head(), event(said, request)]
+
+
+UNKNOWN = response({"error": {"code": -32001, "message": "no such task"}})
+CHUNKED = stream_head().replace(b"Connection: close", b"Transfer-Encoding: chunked")
+SHORT = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\ncontent-length: 500\r\n\r\n{"
+
+
+@pytest.mark.parametrize(
+    ("streaming", "answers", "complaint", "reason"),
+    [
+        ("off", [lambda _: None], "before any answer", "reset after delivery"),
+        ("off", [lambda _: iter([SHORT])], "in the middle of the answer", "answer broken off"),
+        ("off", [lambda _: iter([stream_head("application/json"), CUT])], "the answer broke off", "answer broken off"),
+        ("on", [lambda _: iter([stream_head(), b"data: ", CUT])], "the answer broke off", "answer broken off"),
+        (
+            "on",
+            [lambda _: iter([stream_head(), b": hello\n\n"])],
+            "the stream ended without a message and without a task",
+            "answer broken off",
+        ),
+        ("on", [lambda _: iter([CHUNKED, b"4\r\n: x\n\r\n"])], "in the middle of the answer", "answer broken off"),
+        ("on", [ended_stream("TASK_STATE_WORKING"), lambda _: UNKNOWN], "no such task", "task lost"),
+        (
+            "on",
+            [broken_stream, lambda _: UNKNOWN],
+            "no such task; the agent took the message as task t1",
+            "task lost",
+        ),
+        # An answer that was announced and cannot be fetched is no silence of the agent's.
+        ("on", [ended_stream("TASK_STATE_COMPLETED"), lambda _: None], "took the message as task t1", "task lost"),
+    ],
+)
+def test_an_answer_that_does_not_arrive_leaves_the_delivery_uncertain(
+    serve: Serve, connect: Connect, streaming: str, answers: list[Any], complaint: str, reason: str
+) -> None:
+    agent = serve(scripted(*answers))
+    with pytest.raises(DeliveryUncertain, match=complaint) as caught:
+        say(connect(agent.url, max_retries=1, streaming=streaming))
+    assert caught.value.reason == reason
+    assert [m.json["method"] for m in agent.messages].count("GetTask") == len(agent.messages) - 1
 
 
 async def _edge_of(connection: AgentConnection) -> HttpEdge:
@@ -151,29 +196,7 @@ def test_a_body_that_did_not_leave_is_sent_again(connect: Connect) -> None:
     assert sum(b"POST" in w for w in written) == 2
 
 
-def test_answer_that_breaks_off_is_not_repeated(serve: Serve, connect: Connect) -> None:
-    cut = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
-
-    def handler(_: Request) -> Iterator[bytes]:
-        yield cut.replace(b"Content-Length", b"content-length")
-
-    agent = serve(handler)
-    with pytest.raises(DeliveryUncertain, match="in the middle of the answer"):
-        say(connect(agent.url, max_retries=3))
-    assert len(agent.messages) == 1
-
-
 CUT = b'{"jsonrpc": "2.0", "id": "1", "result": {"message": {"parts": [{"text": "fi'
-
-
-@pytest.mark.parametrize("streaming", ["off", "on"])
-def test_json_that_is_cut_is_an_answer_that_broke_off(serve: Serve, connect: Connect, streaming: str) -> None:
-    head = [stream_head(), b"data: "] if streaming == "on" else [stream_head("application/json")]
-    agent = serve(lambda _: iter([*head, CUT]))
-    with pytest.raises(DeliveryUncertain, match="the answer broke off") as caught:
-        say(connect(agent.url, max_retries=3, streaming=streaming))
-    assert caught.value.reason == "answer broken off"
-    assert len(agent.messages) == 1
 
 
 def test_json_that_is_cut_where_a_task_is_asked_for_is_asked_for_again(serve: Serve, connect: Connect) -> None:
@@ -181,23 +204,6 @@ def test_json_that_is_cut_where_a_task_is_asked_for_is_asked_for_again(serve: Se
     cut = [stream_head("application/json"), CUT]
     agent = serve(scripted(lambda r: rpc(begun, r), lambda _: iter(cut), lambda r: rpc(DONE, r)))
     assert say(connect(agent.url, max_retries=1)).text == "fine"
-
-
-def test_stream_without_an_answer_leaves_the_delivery_uncertain(serve: Serve, connect: Connect) -> None:
-    agent = serve(lambda _: iter([stream_head(), b": hello\n\n"]))
-    with pytest.raises(DeliveryUncertain, match="the stream ended without a message and without a task") as caught:
-        say(connect(agent.url, streaming="on"))
-    assert caught.value.reason == "answer broken off"
-
-
-def test_task_that_is_lost_after_a_stream_that_ended_too_early_leaves_the_delivery_uncertain(
-    serve: Serve, connect: Connect
-) -> None:
-    unknown = response({"error": {"code": -32001, "message": "no such task"}})
-    begun = {"task": task("TASK_STATE_WORKING")}
-    agent = serve(scripted(lambda r: [stream_head(), event(begun, r)], lambda _: unknown))
-    with pytest.raises(DeliveryUncertain, match="no such task"):
-        say(connect(agent.url, streaming="on"))
 
 
 def test_a_web_page_that_is_too_large_is_no_answer_of_the_agents(serve: Serve, connect: Connect) -> None:
@@ -447,12 +453,7 @@ def test_task_that_never_ends_times_out_naming_it(serve: Serve, connect: Connect
 
 
 def test_stream_that_breaks_off_is_resumed_by_polling(serve: Serve, connect: Connect) -> None:
-    def broken(request: Request) -> Iterator[bytes]:
-        yield stream_head().replace(b"Connection: close", b"Transfer-Encoding: chunked")
-        data = event({"task": task("TASK_STATE_WORKING")}, request)
-        yield f"{len(data):x}\r\n".encode() + data + b"\r\n"
-
-    agent = serve(scripted(broken, lambda r: rpc(DONE, r)))
+    agent = serve(scripted(broken_stream, lambda r: rpc(DONE, r)))
     session = connect(agent.url, streaming="on").session()
     reply = session.send([Part.of_text("hello")])
     assert reply.text == "fine"
@@ -460,42 +461,9 @@ def test_stream_that_breaks_off_is_resumed_by_polling(serve: Serve, connect: Con
     assert [m.error is None for m in session.metrics] == [False, True]
 
 
-def test_task_that_is_lost_with_its_stream_leaves_the_delivery_uncertain(serve: Serve, connect: Connect) -> None:
-    def broken(request: Request) -> Iterator[bytes]:
-        yield stream_head().replace(b"Connection: close", b"Transfer-Encoding: chunked")
-        data = event({"task": task("TASK_STATE_WORKING")}, request)
-        yield f"{len(data):x}\r\n".encode() + data + b"\r\n"
-
-    unknown = response({"error": {"code": -32001, "message": "no such task"}})
-    agent = serve(scripted(broken, lambda _: unknown))
-    with pytest.raises(DeliveryUncertain, match="no such task; the agent took the message as task t1") as caught:
-        say(connect(agent.url, streaming="on"))
-    assert caught.value.reason == "task lost"
-
-
-def test_stream_that_breaks_before_a_task_is_known_leaves_the_delivery_uncertain(
-    serve: Serve, connect: Connect
-) -> None:
-    head = stream_head().replace(b"Connection: close", b"Transfer-Encoding: chunked")
-    agent = serve(lambda _: iter([head, b"4\r\n: x\n\r\n"]))
-    with pytest.raises(DeliveryUncertain, match="in the middle of the answer"):
-        say(connect(agent.url, streaming="on"))
-    assert len(agent.messages) == 1
-
-
-def test_an_answer_that_was_announced_and_cannot_be_fetched_is_no_silence_of_the_agents(
-    serve: Serve, connect: Connect
-) -> None:
-    ended = {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_COMPLETED"}}}
-    agent = serve(scripted(lambda r: [stream_head(), event(ended, r)], lambda _: None))
-    with pytest.raises(DeliveryUncertain, match="took the message as task t1"):
-        say(connect(agent.url, streaming="on", max_retries=1))
-    assert len(agent.messages) == 3
-
-
-def test_stream_that_ends_too_early_is_resumed_by_polling(serve: Serve, connect: Connect) -> None:
-    early = {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}}
-    agent = serve(scripted(lambda r: [stream_head(), event(early, r)], lambda r: rpc(DONE, r)))
+@pytest.mark.parametrize("state", ["WORKING", "COMPLETED"])
+def test_what_a_stream_only_announced_is_fetched(serve: Serve, connect: Connect, state: str) -> None:
+    agent = serve(scripted(ended_stream(f"TASK_STATE_{state}"), lambda r: rpc(DONE, r)))
     assert say(connect(agent.url, streaming="on")).text == "fine"
 
 
@@ -737,12 +705,6 @@ def test_cookies_of_one_conversation_do_not_reach_another(serve: Serve, connect:
     say(connection)
     say(connection)
     assert "cookie" not in agent.messages[1].headers
-
-
-def test_answer_that_a_stream_only_announced_is_fetched(serve: Serve, connect: Connect) -> None:
-    ended = {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_COMPLETED"}}}
-    agent = serve(scripted(lambda r: [stream_head(), event(ended, r)], lambda r: rpc(DONE, r)))
-    assert say(connect(agent.url, streaming="on")).text == "fine"
 
 
 def test_connection_outlives_the_loop_that_it_began_on(serve: Serve, connect: Connect) -> None:

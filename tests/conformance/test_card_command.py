@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from cards import minimal_0_3, minimal_1_0
@@ -182,15 +181,6 @@ def test_sarif_shows_findings_in_their_lines(write: Any, tmp_path: Path) -> None
         line = result["locations"][0]["physicalLocation"]["region"]["startLine"]
         shown[result["ruleId"]] = lines[line - 1].strip()
     assert shown == {"CARD-004": '"tags": []', "CARD-009": '"url": "/rpc",', "CARD-028": '"iconUrl": null'}
-
-
-def cases_of(text: str) -> dict[str, tuple[str, str]]:
-    """Return what there is below each test case of a suite: its tag and its message."""
-    (suite,) = ElementTree.fromstring(text).iter("testsuite")
-    below = {case.attrib["name"]: next(iter(case), None) for case in suite.iter("testcase")}
-    assert int(suite.attrib["tests"]) == len(below)
-    assert int(suite.attrib["failures"]) == sum(e is not None and e.tag == "failure" for e in below.values())
-    return {name: (e.tag, e.get("message", "")) if e is not None else ("", "") for name, e in below.items()}
 
 
 VALUES = st.recursive(

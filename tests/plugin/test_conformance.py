@@ -374,10 +374,7 @@ def test_a_wrong_marker_is_a_usage_error(bench: Bench, good_url: str, marker: st
     result.stderr.fnmatch_lines([f"*{complaint}*"])
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_a_wrong_marker_matters_only_where_it_is_selected(
-    bench: Bench, good_url: str, workers: tuple[str, ...]
-) -> None:
+def test_a_wrong_marker_matters_only_where_it_is_selected(bench: Bench, good_url: str) -> None:
     bench.makepyfile(
         """
         import pytest
@@ -389,9 +386,9 @@ def test_a_wrong_marker_matters_only_where_it_is_selected(
         def test_right(conformance_check): assert conformance_check.passed
         """
     )
-    run = ("--a2a-endpoint", good_url, *workers)
+    run = ("--a2a-endpoint", good_url)
     bench(*run, "-k", "test_right", "test_a_wrong_marker_matters_only_where_it_is_selected.py").assert_outcomes(
-        passed=1, deselected=0 if workers else 1
+        passed=1, deselected=1
     )
     result = bench(*run, "-k", "test_wrong", "test_a_wrong_marker_matters_only_where_it_is_selected.py")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

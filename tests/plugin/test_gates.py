@@ -117,9 +117,8 @@ def test_no_gate_shows_no_verdict_and_still_writes_it(desk: Bench) -> None:
     assert verdict_of(desk)["verdict"] == "failed"
 
 
-@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
-def test_a_floor_for_what_nobody_knows_is_refused(desk: Bench, workers: tuple[str, ...]) -> None:
-    result = desk(*workers, "--a2a-min-pass", "0.3,mok=0.7,desk/fornt=0.2,tau2/mock=0.1,handle_time=0.1")
+def test_a_floor_for_what_nobody_knows_is_refused(desk: Bench) -> None:
+    result = desk("--a2a-min-pass", "0.3,mok=0.7,desk/fornt=0.2,tau2/mock=0.1,handle_time=0.1")
     assert result.ret == 4
     text = " ".join((result.stdout.str() + result.stderr.str()).split())
     assert "--a2a-min-pass mok=0.7: no suite, domain or category has that name; did you mean 'mock'?" in text
@@ -322,21 +321,11 @@ def test_a_run_of_other_tests_alone_has_no_verdict(desk: Bench) -> None:
     assert "a2a verdict" not in result.stdout.str()
 
 
-def test_reruns_repeat_only_what_the_infrastructure_failed(desk: Bench) -> None:
-    pytest.importorskip("pytest_rerunfailures")
-    desk.tasks("flaky bad ok-a ok-b ok-c ok-d ok-e ok-f")
-    result = desk("-ppytest_rerunfailures", "--reruns=2", "--a2a-min-pass=0.6")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["*8 passed, 1 rerun, 1 missed in*"])
-    assert sorted(log_of(desk)) == sorted("flaky flaky bad ok-a ok-b ok-c ok-d ok-e ok-f".split())
-
-
-@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
-def test_missed_runs_exactly_the_misses(desk: Bench, workers: tuple[str, ...]) -> None:
+def test_missed_runs_exactly_the_misses(desk: Bench) -> None:
     assert desk("--a2a-min-pass=0.6").ret == 0
     (desk.path / "log.txt").unlink()
     desk.makepyfile(test_other="def test_other(): pass")
-    result = desk(*workers, "--a2a-min-pass=0.6", "--a2a-missed")
+    result = desk("--a2a-min-pass=0.6", "--a2a-missed")
     assert result.ret == 1
     assert sorted(log_of(desk)) == ["bad-h", "bad-i", "bad-j"]
     result.stdout.fnmatch_lines(
@@ -460,10 +449,9 @@ def test_a_run_in_which_all_is_quarantined_does_not_pass(desk: Bench) -> None:
     result.stdout.fnmatch_lines(["quarantine * inconclusive * nothing to judge: 10 trials of it were skipped or are *"])
 
 
-@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
-def test_a_quarantine_ends(desk: Bench, workers: tuple[str, ...]) -> None:
+def test_a_quarantine_ends(desk: Bench) -> None:
     (desk.path / "q.toml").write_text(QUARANTINE.format(date="2020-01-31"))
-    result = desk(*workers, "--a2a-quarantine=q.toml", "--a2a-max-cost=9")
+    result = desk("--a2a-quarantine=q.toml", "--a2a-max-cost=9")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["the quarantine of desk/front/bad-[*] ended on 2020-01-31: it counts again"])
 

@@ -155,13 +155,12 @@ def test_right(trial): assert trial.success
 """
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_a_wrong_test_matters_only_if_it_is_selected(desk: Bench, workers: tuple[str, ...]) -> None:
+def test_a_wrong_test_matters_only_if_it_is_selected(desk: Bench) -> None:
     desk.makepyfile(test_desk=WRONG_AND_RIGHT)
-    result = desk(*workers, "-k", "test_right")
+    result = desk("-k", "test_right")
     result.assert_outcomes(passed=1)
     for chosen in (("-m", "front"), ("test_desk.py::test_wrong_marker",)):
-        result = desk(*workers, *chosen)
+        result = desk(*chosen)
         assert result.ret == 4
         result.stderr.fnmatch_lines(["ERROR: test_desk.py::test_wrong_marker: *does not know trails*"])
         assert "test_no_marker" not in result.stderr.str()

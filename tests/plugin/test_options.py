@@ -188,10 +188,7 @@ def test_wrong_values_are_usage_errors(desk: Bench, option: str, complaint: str)
     assert log_of(desk) == []
 
 
-@pytest.mark.parametrize("workers", [[], pytest.param(["-n1"], marks=pytest.mark.slow)], ids=["alone", "xdist"])
-def test_variables_of_the_file_are_there_for_the_run(
-    desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: list[str]
-) -> None:
+def test_variables_of_the_file_are_there_for_the_run(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.tasks("ok")
     monkeypatch.setenv("A2A_CANARY_KEPT", "mine")
     desk.makefile(".env", canary="export A2A_CANARY_KEY='sung'\nA2A_CANARY_KEPT=theirs\n")
@@ -203,7 +200,7 @@ def test_variables_of_the_file_are_there_for_the_run(
                 assert (os.environ["A2A_CANARY_KEY"], os.environ["A2A_CANARY_KEPT"]) == ("sung", "mine")
         """
     )
-    desk("--a2a-set=env-file=canary.env", *workers).assert_outcomes(passed=2)
+    desk("--a2a-set=env-file=canary.env").assert_outcomes(passed=2)
     assert "A2A_CANARY_KEY" not in os.environ
 
 
@@ -257,11 +254,10 @@ def test_a_token_that_neither_has_is_a_usage_error(bench: Bench) -> None:
 # ``--a2a-history-file``: runs are added, what changed is told, and nothing is added that would mislead.
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_runs_are_added_and_compared(desk: Bench, workers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_added_and_compared(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_SHA", "0123456789abcdef")
     desk.tasks("ok turn")
-    options = (*workers, "--a2a-history-file=runs.jsonl", "--a2a-min-pass=0.1", "--a2a-html=page.html")
+    options = ("--a2a-history-file=runs.jsonl", "--a2a-min-pass=0.1", "--a2a-html=page.html")
     desk(*options)
     desk.tasks("ok turn")
     result = desk(*options)
@@ -303,13 +299,12 @@ def elsewhere(pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactor
     return tmp_path_factory.mktemp("elsewhere")
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_directory_elsewhere_is_refused_before_other_tests_are_run(
-    suite: Bench, elsewhere: Path, workers: tuple[str, ...], exists: bool
+    suite: Bench, elsewhere: Path, exists: bool
 ) -> None:
     target = elsewhere if exists else elsewhere / "new"
-    result = suite(*workers, "--a2a-results", str(target))
+    result = suite("--a2a-results", str(target))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         [f"ERROR: --a2a-results {target}: pytest takes*tox.ini*equals sign: --a2a-results={target}"]

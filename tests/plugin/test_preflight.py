@@ -29,26 +29,24 @@ def test_nothing_is_asked_when_nothing_runs(desk: Bench, flag: str) -> None:
     assert desk("--a2a-endpoint", NOWHERE, flag).ret == 0
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 def test_an_endpoint_from_the_environment_is_missed_once_used(
-    desk: Bench, bench: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+    desk: Bench, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A2A_ENDPOINT", NOWHERE)
-    result = bench(*workers)
+    result = bench()
     assert result.ret == 4
     assert len([line for line in result.errlines if line.startswith(f"ERROR: A2A_ENDPOINT={NOWHERE}")]) == 1
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("source", ["env", "ini"])
 def test_an_endpoint_from_environment_or_ini_serves_tests(
-    desk: Bench, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch, source: str, workers: tuple[str, ...]
+    desk: Bench, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     if source == "env":
         monkeypatch.setenv("A2A_ENDPOINT", noop_url)
     else:
         desk.makepyprojecttoml(f"[tool.a2a-bench]\nendpoint = '{noop_url}'\n")
-    result = bench(*workers)
+    result = bench()
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*a2a benchmark summary*"])
 

@@ -75,16 +75,12 @@ def test_each_wrong_option_is_one_line(bench: Bench) -> None:
         assert any(part in line for line in lines)
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
-def test_a_variable_that_ini_names_matters_once_the_agent_is_used(
-    bench: Bench, noop_url: str, workers: tuple[str, ...]
-) -> None:
+def test_a_variable_that_ini_names_matters_once_the_agent_is_used(bench: Bench, noop_url: str) -> None:
     bench.makepyprojecttoml(f"[tool.a2a-bench]\nendpoint = '{noop_url}'\nauth-env = 'NOT_SET_HERE'\n")
     bench.makepyfile("def test_one(): pass")
-    if not workers:
-        assert bench().ret == 0
+    assert bench().ret == 0
     bench.makepyfile(test_two=TEST)
-    result = bench(*workers)
+    result = bench()
     assert result.ret == 4
     assert "--a2a-auth-env names NOT_SET_HERE" in result.stderr.str()
 

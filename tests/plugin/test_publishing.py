@@ -38,17 +38,16 @@ def test_a_job_summary_and_annotations(desk: Bench, job_summary: Path, workers: 
     assert "\x07" not in text
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_an_outcome_that_the_test_expects_is_no_miss(desk: Bench, job_summary: Path, workers: tuple[str, ...]) -> None:
+def test_an_outcome_that_the_test_expects_is_no_miss(desk: Bench, job_summary: Path) -> None:
     desk.tasks("ok bad")
     test = (desk.path / "test_desk.py").read_text()
     desk.makepyfile(test_desk=test.replace("def test_desk", "@pytest.mark.xfail(reason='missed')\ndef test_desk"))
-    result = desk(*workers, "--runxfail")
+    result = desk("--runxfail")
     result.assert_outcomes(passed=1, failed=1)
     assert "failed" in job_summary.read_text()
 
     job_summary.unlink()
-    result = desk(*workers)
+    result = desk()
     result.assert_outcomes(xfailed=1, xpassed=1)
     assert not any(line.startswith("::") for line in result.outlines)
     assert "missed" not in job_summary.read_text()
@@ -56,7 +55,7 @@ def test_an_outcome_that_the_test_expects_is_no_miss(desk: Bench, job_summary: P
     assert (verdict["trials"]["missed"], verdict["missed"]) == (0, [])
 
     job_summary.unlink()
-    result = desk(*workers, "--a2a-min-pass=0.4")
+    result = desk("--a2a-min-pass=0.4")
     # The mark of the test comes first: what it expects, no gate has to excuse.
     assert "missed" not in job_summary.read_text()
 

@@ -181,20 +181,17 @@ def test_merged_shards_are_the_whole(desk: Bench, workers: tuple[str, ...], caps
     }
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_more_shards_than_trials_leave_empty_parts(
-    desk: Bench, workers: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_more_shards_than_trials_leave_empty_parts(desk: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     desk.tasks("ok-a ok-b")
     for i in (1, 2, 3):
-        result = desk(*workers, f"--a2a-shard={i}/3", f"--a2a-results=part{i}", "--a2a-min-pass=0")
+        result = desk(f"--a2a-shard={i}/3", f"--a2a-results=part{i}", "--a2a-min-pass=0")
         assert result.ret == 0
     result.stdout.fnmatch_lines(["a2a: shard 3/3 has nothing to do: there are 2 trials"])
     assert json.loads((desk.path / "part3" / "run.json").read_text())["keys"] == []
     capsys.readouterr()
     assert main(["merge", "part3", "part1", "part2", "-o", "merged"]) == 0
     assert "desk/front: 2 of 2 trials passed" in capsys.readouterr().out
-    again = desk(*workers, "--a2a-shard=3/3", "--a2a-results=part3", "-k", "nothing-like-this")
+    again = desk("--a2a-shard=3/3", "--a2a-results=part3", "-k", "nothing-like-this")
     assert again.ret == 5, "that there is nothing at all is no part's fault"
 
 

@@ -97,16 +97,6 @@ def test_stopping_at_the_first_failure_starts_no_more(desk: Bench) -> None:
     assert sorted(log_of(desk, "cancelled")) == sorted(log_of(desk))[1:]
 
 
-def test_reruns_repeat_trouble_and_never_a_bad_reward(desk: Bench) -> None:
-    pytest.importorskip("pytest_rerunfailures")
-    desk.tasks("flaky bad")
-    result = desk("-ppytest_rerunfailures", "--reruns=2", "--a2a-concurrency=2", "--junitxml=j.xml")
-    result.stdout.fnmatch_lines(["*1 failed, 1 passed, 3 rerun in*"])
-    assert sorted(log_of(desk)) == ["bad", "flaky", "flaky"]
-    properties = [p.attrib["name"] for p in junit_cases(desk.path / "j.xml")["test_desk[flaky-t0]"].iter("property")]
-    assert len(properties) == len(set(properties))
-
-
 def test_deterministic_errors_are_not_rerun(desk: Bench) -> None:
     pytest.importorskip("pytest_rerunfailures")
     desk.tasks("bug broken down")

@@ -88,8 +88,7 @@ def test_a_suite_from_an_installed_package(bench: Bench, noop_url: str) -> None:
     assert bench.apart("--a2a-suite", "desks").ret == 4
 
 
-@WORKERS
-def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(suite: Bench, workers: tuple[str, ...]) -> None:
+def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(suite: Bench) -> None:
     suite.makepyfile(
         test_own="""
         import pytest
@@ -99,13 +98,13 @@ def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(suite: Be
     )
     note = "*2 built-in items left out: your own tests run the same trials"
     for expression in (("-k", "front"), ("-m", "desk")):
-        result = suite(*workers, *expression)
+        result = suite(*expression)
         assert counts(result) == {"passed": 2, "failed": 1}
         result.stdout.fnmatch_lines([note])
-    every = suite(*workers, "-k", "test_desk")
+    every = suite("-k", "test_desk")
     assert counts(every) == {"passed": 1, "failed": 2}
     assert "left out" not in every.stdout.str()
-    assert suite(*workers, "--a2a-suite", "front", "test_own.py").ret == 4
+    assert suite("--a2a-suite", "front", "test_own.py").ret == 4
 
 
 def test_an_editor_runs_a_built_in_item_by_its_file(bench: Bench) -> None:

@@ -136,11 +136,6 @@ def test_trouble_of_an_agent_that_is_there_is_reported_of_each_trial(desk: Bench
     desk(f"--a2a-set=breaker={option}").assert_outcomes(errors=held)
 
 
-def test_it_can_be_switched_off(desk: Bench) -> None:
-    desk.tasks("refused ok")
-    desk("--a2a-set=breaker=off").assert_outcomes(errors=1, passed=1)
-
-
 def test_a_rerun_holds_nothing_more(desk: Bench) -> None:
     pytest.importorskip("pytest_rerunfailures")
     desk.tasks("refused ok")

@@ -213,8 +213,7 @@ def test_an_interrupted_run_is_not_told_that_it_forgot_the_agent(bench: Bench, n
     assert "no test used the agent" not in named.stdout.str()
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_files_that_another_run_overwrote_cost_no_numbers(desk: Bench, workers: tuple[str, ...]) -> None:
+def test_files_that_another_run_overwrote_cost_no_numbers(desk: Bench) -> None:
     desk.add_to_conftest("""
 import json
 def pytest_runtest_teardown(item):
@@ -223,7 +222,7 @@ def pytest_runtest_teardown(item):
         changed = {"run_id": "other", "reward": 0.0, "success": False}
         file.write_text(json.dumps({**data, **changed, "reward_info": {**data["reward_info"], "value": 0.0}}))
 """)
-    result = desk(*workers)
+    result = desk()
     result.stdout.fnmatch_lines(
         [
             "desk/front * 2 * 2 * 0.500 * 0.500 * 0 * 2.0 * 20/10 * $0.50",

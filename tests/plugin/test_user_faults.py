@@ -67,9 +67,8 @@ def test_both_rates_stand_everywhere_and_floors_may_name_either(desk: Bench) -> 
     assert verdicts == {"min_pass": "failed", "min_pass[@blameless]": "pass", "max_user_faults": "failed"}
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_they_are_held_again_where_that_is_asked_for(desk: Bench, workers: tuple[str, ...]) -> None:
-    options = (*workers, "--a2a-set=user-retry=2", "--a2a-html=page.html", "--junitxml=junit.xml")
+def test_they_are_held_again_where_that_is_asked_for(desk: Bench) -> None:
+    options = ("--a2a-set=user-retry=2", "--a2a-html=page.html", "--junitxml=junit.xml")
     result = desk(*options)
     result.assert_outcomes(passed=2, failed=2)
     shown = result.stdout.str()
@@ -109,12 +108,6 @@ def test_another_try_that_breaks_costs_no_result_and_is_reported(desk: Bench) ->
     assert (message["a2a.user_retries"], message["a2a.retry_error"]) == ("1", "TransportError")
     # Both were paid for.
     assert message["a2a.cost_usd"] == "0.5"
-
-
-def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
-    result = desk("-q", "--a2a-set=user-retry=1")
-    assert AT_FAULT.format(1, 1) in result.stdout.str()
-    assert AGAIN + "2x ended_before_the_write" in result.stdout.str()
 
 
 def test_both_reasons_to_hold_a_trial_again_have_a_number_of_their_own(desk: Bench) -> None:

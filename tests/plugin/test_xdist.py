@@ -134,6 +134,7 @@ def outcome_of(path: Path) -> dict[str, tuple[str | None, str | None]]:
     names = Counter(case.attrib["name"] for case in cases)
     assert set(names.values()) == {1}, names
     properties = [junit_properties(case) for case in cases]
+    assert [len(list(case.iter("property"))) for case in cases] == [len(found) for found in properties]
     assert {p["a2a.key"]: (p["a2a.status"], p.get("a2a.reward")) for p in properties} == stored
     return {key.removeprefix("desk/front/"): message for key, message in stored.items()}
 
