@@ -120,8 +120,8 @@ def test_a_request_may_be_data_and_is_polled(url: str, oracle_url: str) -> None:
     assert (again.state, again.result["score"]) == ("completed", 1)
 
 
-def test_crmarenas_request(url: str) -> None:
-    request = {"white_agent_url": "builtin:oracle", "task_category": ["handle_time"], "max_tasks": 2}
+def test_crmarenas_request(url: str, oracle_url: str) -> None:
+    request = {"white_agent_url": oracle_url, "task_category": ["handle_time"], "max_tasks": 2}
     result = Caller(url).ask({**request, "tag_trials": True}).result
     assert (result["domain"], result["metrics"]["accuracy"]) == ("mini", 1)
     assert len(result["results"]) == 2
@@ -131,8 +131,8 @@ def test_crmarenas_request(url: str) -> None:
     assert (last["action"]["name"], last["done"], last["reward"]) == ("respond", True, 1)
 
 
-def test_the_interactive_request_has_a_user(url: str) -> None:
-    request = {"white_agent_url": "builtin:oracle", "max_tasks": 1, "interactive": True, "tag_trials": True}
+def test_the_interactive_request_has_a_user(url: str, oracle_url: str) -> None:
+    request = {"white_agent_url": oracle_url, "max_tasks": 1, "interactive": True, "tag_trials": True}
     result = Caller(url).ask(request).result
     assert (result["domain"], result["pass_rate"]) == ("mini_interactive", 100)
 

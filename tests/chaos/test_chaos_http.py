@@ -431,7 +431,7 @@ def line_of(stream: IO[str] | None) -> str:
     return stream.readline()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_the_command_injects_faults_and_sums_up(
     number: signal.Signals, noop_url: str, processes: list[subprocess.Popen[str]]
 ) -> None:

@@ -135,17 +135,20 @@ def test_ci_installs_the_copy_that_is_here(
     assert job["steps"][0]["with"] == {"persist-credentials": False}
 
 
-def test_an_agent_that_calls_no_tool_gets_no_gate(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert init("builtin:noop", "--domain", "mock", "--no-try") == 1
+def test_an_agent_that_calls_no_tool_gets_no_gate(
+    project: Path, noop_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init(noop_url, "--domain", "mock", "--no-try") == 1
     message = capsys.readouterr().out
     assert "called no tool" in message
     assert '"name": "get_status"' in message  # what it was sent
     assert "nothing was written" in message
     assert everything(project) == {}
-    assert init("builtin:noop", "--domain", "mock", "--offline") == 0
+    assert init(noop_url, "--domain", "mock", "--offline") == 0
     assert "a2a-gate.sh" in everything(project)
 
 
+@pytest.mark.slow
 def test_init_does_not_try_the_dialect_of_a_built_in_agent(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert init("builtin:oracle", "--domain", "mock", "--no-try", "--ci", "script") == 0
     message = capsys.readouterr().out

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import builtin_server
 import pytest
 from cards import minimal_0_3, minimal_1_0
 from full_agent import Features, full_agent
@@ -17,7 +18,6 @@ from one_test import in_one_test
 from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card import check_card, fetch_card
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
@@ -327,7 +327,7 @@ def served(noop_url: str) -> tuple[str, dict[str, Any]]:
 def secured() -> Iterator[tuple[str, dict[str, Any]]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(TOKEN_ENV, "open-sesame")
-        with start_builtin(f"noop?auth_env={TOKEN_ENV}") as agent:
+        with builtin_server.served(f"noop?auth_env={TOKEN_ENV}") as agent:
             raw, _, _ = fetch_card(agent.url)
             assert isinstance(raw, dict)
             yield agent.url, raw
@@ -390,7 +390,7 @@ def test_there_and_not_declared(served: tuple[str, dict[str, Any]]) -> None:
 
 
 def test_streaming_that_does_not_stream() -> None:
-    with start_builtin("noop?streaming=false") as agent:
+    with builtin_server.served("noop?streaming=false") as agent:
         raw, _, _ = fetch_card(agent.url)
         assert isinstance(raw, dict)
         # a2a-sdk 1.3.0 breaks an HTTP+JSON stream of 0.3 off instead of refusing it.
