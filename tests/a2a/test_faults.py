@@ -122,6 +122,7 @@ def ended_stream(state: str) -> Callable[[Request], list[bytes]]:
     return lambda request: [stream_head(), event(said, request)]
 
 
+CUT = b'{"jsonrpc": "2.0", "id": "1", "result": {"message": {"parts": [{"text": "fi'
 UNKNOWN = response({"error": {"code": -32001, "message": "no such task"}})
 CHUNKED = stream_head().replace(b"Connection: close", b"Transfer-Encoding: chunked")
 SHORT = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\ncontent-length: 500\r\n\r\n{"
@@ -194,9 +195,6 @@ def test_a_body_that_did_not_leave_is_sent_again(connect: Connect) -> None:
         assert session.send([Part.of_text("hello")]).text == "fine"
     assert [(m.status_code, m.attempt) for m in session.metrics] == [(503, 1), (200, 2)]
     assert sum(b"POST" in w for w in written) == 2
-
-
-CUT = b'{"jsonrpc": "2.0", "id": "1", "result": {"message": {"parts": [{"text": "fi'
 
 
 def test_json_that_is_cut_where_a_task_is_asked_for_is_asked_for_again(serve: Serve, connect: Connect) -> None:
