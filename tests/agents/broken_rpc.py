@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import socket
-import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
-import uvicorn
+from in_thread import served_in_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+
+from pytest_a2a_bench.listener import listen
+from pytest_a2a_bench.quiet_server import serving
 
 
 def make_card(url: str) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def broken_rpc(
     :param rpc_id: used in place of the request's id.
     :param linger: seconds that a stream stays open after its last event.
     """
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
 
     async def card(request: Request) -> Response:
@@ -66,11 +67,5 @@ def broken_rpc(
         return JSONResponse({"jsonrpc": "2.0", "id": asked["id"], "result": result})
 
     routes = [Route("/.well-known/agent-card.json", card), Route("/rpc", rpc, methods=["POST"])]
-    server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_level="critical", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="broken-rpc", daemon=True)
-    thread.start()
-    try:
+    with served_in_thread(lambda: serving(Starlette(routes=routes), listener, log_level="critical")):
         yield url
-    finally:
-        server.should_exit = True
-        thread.join(10)

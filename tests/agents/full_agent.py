@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import socket
-import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import grpc.aio
 import httpx
-import uvicorn
 from a2a.auth.user import UnauthenticatedUser, User
 from a2a.server.agent_execution import AgentExecutor
 from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
@@ -33,6 +30,7 @@ from a2a.types import (
     StringList,
     a2a_pb2_grpc,
 )
+from in_thread import served_in_thread
 from scripted import ScriptedExecutor
 from starlette.applications import Starlette
 from starlette.authentication import AuthCredentials, AuthenticationBackend, AuthenticationError, SimpleUser
@@ -40,6 +38,9 @@ from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, Response
+
+from pytest_a2a_bench.listener import listen
+from pytest_a2a_bench.quiet_server import serving
 
 USERS = {"Bearer alice-token": "alice", "Bearer bob-token": "bob"}
 EXTENSION = "https://example.org/extensions/colour/v1"
@@ -140,84 +141,42 @@ def make_card(url: str, grpc_port: int, features: Features) -> AgentCard:
     return card
 
 
-async def _serve(
-    listener: socket.socket,
-    features: Features,
-    executor: AgentExecutor,
-    ready: threading.Event,
-    stop: asyncio.Event,
-    made: list[str],
-) -> None:
+@contextlib.asynccontextmanager
+async def _serving(features: Features, executor: AgentExecutor, port: int) -> AsyncIterator[str]:
+    listener = listen("127.0.0.1", port)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     grpc_server = grpc.aio.server(interceptors=[_GrpcGuard()] if features.auth else [])
     card = make_card(url, grpc_server.add_insecure_port("127.0.0.1:0"), features)
     configs = InMemoryPushNotificationConfigStore()
-    client = httpx.AsyncClient(timeout=5)
-    handler = DefaultRequestHandler(
-        agent_executor=executor,
-        task_store=InMemoryTaskStore(),
-        agent_card=card,
-        push_config_store=configs,
-        push_sender=BasePushNotificationSender(client, configs),
-        extended_agent_card=card if features.extended else None,
-    )
-    add: Any = a2a_pb2_grpc.add_A2AServiceServicer_to_server
-    add(GrpcHandler(handler, context_builder=_GrpcUsers()), grpc_server)
-    await grpc_server.start()
-    routes = [
-        *create_agent_card_routes(card, cache_control="public, max-age=60"),
-        *create_jsonrpc_routes(handler, "/"),
-        *create_rest_routes(handler, path_prefix="/rest"),
-    ]
     guard = [Middleware(AuthenticationMiddleware, backend=_Backend(), on_error=_refuse)] if features.auth else []
-    config = uvicorn.Config(
-        Starlette(routes=routes, middleware=[*features.wraps, *guard]),
-        log_level="critical",
-        lifespan="off",
-        timeout_graceful_shutdown=1,
-    )
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:
-        await asyncio.sleep(0.005)
-    made.append(url)
-    ready.set()
-    await stop.wait()
-    server.should_exit = True
-    await grpc_server.stop(grace=0.2)
-    await serving
-    await client.aclose()
+    async with httpx.AsyncClient(timeout=5) as client:
+        handler = DefaultRequestHandler(
+            agent_executor=executor,
+            task_store=InMemoryTaskStore(),
+            agent_card=card,
+            push_config_store=configs,
+            push_sender=BasePushNotificationSender(client, configs),
+            extended_agent_card=card if features.extended else None,
+        )
+        add: Any = a2a_pb2_grpc.add_A2AServiceServicer_to_server
+        add(GrpcHandler(handler, context_builder=_GrpcUsers()), grpc_server)
+        await grpc_server.start()
+        routes = [
+            *create_agent_card_routes(card, cache_control="public, max-age=60"),
+            *create_jsonrpc_routes(handler, "/"),
+            *create_rest_routes(handler, path_prefix="/rest"),
+        ]
+        app = Starlette(routes=routes, middleware=[*features.wraps, *guard])
+        async with serving(app, listener, log_level="critical"):
+            yield url
+            await grpc_server.stop(grace=0.2)
 
 
-@contextlib.contextmanager
-def full_agent(features: Features | None = None, executor: AgentExecutor | None = None, port: int = 0) -> Iterator[str]:
+def full_agent(
+    features: Features | None = None, executor: AgentExecutor | None = None, port: int = 0
+) -> AbstractContextManager[str]:
     """Serve on ephemeral ports, unless one is named, in a thread with its own event loop; gives the URL.
 
     :param executor: what does the work; by default it obeys a message's first word.
     """
-    listener = socket.create_server(("127.0.0.1", port))
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    loop = asyncio.new_event_loop()
-    ready, stop, made = threading.Event(), asyncio.Event(), list[str]()
-
-    def main() -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            serving = _serve(listener, features or Features(), executor or ScriptedExecutor(), ready, stop, made)
-            loop.run_until_complete(serving)
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        if left:
-            loop.run_until_complete(asyncio.wait(left))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
-
-    thread = threading.Thread(target=main, name="full-agent", daemon=True)
-    thread.start()
-    if not ready.wait(10):
-        raise RuntimeError("the agent did not start")
-    try:
-        yield made[0]
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
+    return served_in_thread(lambda: _serving(features or Features(), executor or ScriptedExecutor(), port))

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 import grpc.aio
-import uvicorn
 from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc
 from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
 from a2a.helpers import new_data_part, new_message, new_task, new_task_from_user_message, new_text_part
@@ -33,7 +32,11 @@ from a2a.types import (
     a2a_pb2_grpc,
 )
 from google.protobuf.json_format import MessageToDict
+from in_thread import served_in_thread
 from starlette.applications import Starlette
+
+from pytest_a2a_bench.listener import listen
+from pytest_a2a_bench.quiet_server import serving
 
 
 @dataclass
@@ -163,8 +166,10 @@ def make_card(url: str, grpc_port: int) -> AgentCard:
     )
 
 
-async def _serve(listener: socket.socket, ready: threading.Event, stop: asyncio.Event, made: list[Any]) -> None:
+@contextlib.asynccontextmanager
+async def _serving() -> AsyncIterator[Scripted]:
     executor = ScriptedExecutor()
+    listener = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     grpc_server = grpc.aio.server()
     grpc_port = grpc_server.add_insecure_port("127.0.0.1:0")
@@ -182,49 +187,14 @@ async def _serve(listener: socket.socket, ready: threading.Event, stop: asyncio.
         *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True),
         *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix="/rest"),
     ]
-    config = uvicorn.Config(Starlette(routes=routes), log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:
-        await asyncio.sleep(0.005)
-    made.append(Scripted(url, executor, grpc_port))
-    ready.set()
-    await stop.wait()
-    server.should_exit = True
-    await grpc_server.stop(grace=0.2)
-    await serving
+    async with serving(Starlette(routes=routes), listener, log_level="critical"):
+        yield Scripted(url, executor, grpc_port)
+        await grpc_server.stop(grace=0.2)
 
 
-@contextlib.contextmanager
-def scripted_agent() -> Iterator[Scripted]:
+def scripted_agent() -> AbstractContextManager[Scripted]:
     """Serve a scripted agent on ephemeral ports, in a thread with its own event loop."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    # asyncio sets this only on sockets that it opened itself; without it every answer takes 40 ms longer.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    loop = asyncio.new_event_loop()
-    ready, stop, made = threading.Event(), asyncio.Event(), list[Scripted]()
-
-    def main() -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            loop.run_until_complete(_serve(listener, ready, stop, made))
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        if left:  # gather() asks for a running loop where there is nothing to gather
-            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
-
-    thread = threading.Thread(target=main, name="scripted-agent", daemon=True)
-    thread.start()
-    if not ready.wait(10):
-        raise RuntimeError("the scripted agent did not start")
-    try:
-        yield made[0]
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
+    return served_in_thread(_serving)
 
 
 if __name__ == "__main__":

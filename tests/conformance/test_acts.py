@@ -272,7 +272,7 @@ def test_a_variable_comes_from_the_environment(url: str, files: Path, monkeypatc
 
 def test_a_failure_is_reported_with_its_step_and_place(files: Path) -> None:
     with served_in_thread(lambda: serve_faulty("get-unknown", transport="jsonrpc")) as bad:
-        found = judged(bad, files, UNKNOWN + DONE, "--set", f"acts-behaviors={files}/known.yaml")
+        found = judged(bad.url, files, UNKNOWN + DONE, "--set", f"acts-behaviors={files}/known.yaml")
     wrong = found["MINE-UNKNOWN JSONRPC"]
     (finding,) = wrong["findings"]
     assert wrong["status"] == "failed"

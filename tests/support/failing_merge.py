@@ -48,9 +48,9 @@ def helpdesk(*, merged: bool) -> Iterator[str]:
     """Serve it, and return its URL."""
     with (
         mock.patch.object(server, "make_brain", return_value=Helpdesk(merged=merged)),
-        served_in_thread(lambda: server.running(AgentOptions("noop", transport="jsonrpc"))) as url,
+        served_in_thread(lambda: server.running(AgentOptions("noop", transport="jsonrpc"))) as agent,
     ):
-        yield url
+        yield agent.url
 
 
 @dataclasses.dataclass(frozen=True)

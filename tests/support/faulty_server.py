@@ -48,5 +48,5 @@ def start_faulty(
     """Serve it in a thread of its own."""
     with served_in_thread(
         lambda: serve_faulty(fault, variant, step=step, transport=transport, protocol=protocol)
-    ) as url:
-        yield Started(url, url + CARD_PATH.lstrip("/"))
+    ) as running:
+        yield Started(running.url, running.url + CARD_PATH.lstrip("/"))

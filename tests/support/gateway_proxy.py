@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import socket
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-import uvicorn
+from in_thread import served_in_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+
+from pytest_a2a_bench.listener import listen
+from pytest_a2a_bench.quiet_server import serving
 
 _HOP = {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "date", "server"}
 _VERBS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
@@ -71,8 +71,7 @@ class GatewayProxy:
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
         self.target = ""
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.listener = listen("127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         self.client = httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None))
         self.app = Starlette(routes=[Route("/{path:path}", self._handle, methods=_VERBS)])
@@ -114,24 +113,14 @@ class GatewayProxy:
 def gateway_proxy(fault: Fault = TRANSPARENT) -> Iterator[GatewayProxy]:
     """Serve a proxy in a thread with its own event loop."""
     proxy = GatewayProxy(fault)
-    config = uvicorn.Config(proxy.app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
 
-    def main() -> None:
-        async def serve() -> None:
-            await server.serve(sockets=[proxy.listener])
-            await proxy.client.aclose()
+    @contextlib.asynccontextmanager
+    async def proxying() -> AsyncIterator[None]:
+        async with proxy.client, serving(proxy.app, proxy.listener, log_level="critical"):
+            yield
 
-        with contextlib.suppress(asyncio.CancelledError):
-            asyncio.run(serve())
-
-    thread = threading.Thread(target=main, name="gateway-proxy", daemon=True)
-    thread.start()
-    try:
+    with served_in_thread(proxying):
         yield proxy
-    finally:
-        server.should_exit = True
-        thread.join(10)
 
 
 def json_answer(body: Any, status: int = 200, **headers: str) -> Message:

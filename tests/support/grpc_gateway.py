@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import grpc.aio
+from in_thread import served_in_thread
 
 _STREAMS = ("SendStreamingMessage", "SubscribeToTask")
 
@@ -98,28 +98,17 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]
         return grpc.unary_unary_rpc_method_handler(unary)
 
 
-@contextlib.contextmanager
-def grpc_gateway(target: str, fault: GrpcFault) -> Iterator[str]:
+def grpc_gateway(target: str, fault: GrpcFault) -> AbstractContextManager[str]:
     """Serve a proxy before ``HOST:PORT`` in a thread with its own event loop; gives its own ``HOST:PORT``."""
-    ready, found = threading.Event(), list[str]()
-    loop, stop = asyncio.new_event_loop(), asyncio.Event()
 
-    async def main() -> None:
+    @contextlib.asynccontextmanager
+    async def serving() -> AsyncIterator[str]:
         async with grpc.aio.insecure_channel(target) as channel:
             server = grpc.aio.server()
             server.add_generic_rpc_handlers((_Handler(channel, fault),))
-            found.append(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")
+            port = server.add_insecure_port("127.0.0.1:0")
             await server.start()
-            ready.set()
-            await stop.wait()
+            yield f"127.0.0.1:{port}"
             await server.stop(0.2)
 
-    thread = threading.Thread(target=loop.run_until_complete, args=(main(),), name="grpc-gateway", daemon=True)
-    thread.start()
-    assert ready.wait(30)
-    try:
-        yield found[0]
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
-        loop.close()
+    return served_in_thread(serving)

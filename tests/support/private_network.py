@@ -8,12 +8,11 @@ import contextlib
 import datetime
 import json
 import re
-import socket
 import ssl
-import threading
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent import futures
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import grpc
 import trustme
 from a2a.types import a2a_pb2, a2a_pb2_grpc
 from cryptography.hazmat.primitives import serialization
+from in_thread import served_in_thread
 from raw_agent import RawAgent, Request, raw_agent, response, rpc
 
 MESSAGE = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
@@ -184,24 +184,19 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-@contextlib.contextmanager
-def forward_proxy(credentials: str = "") -> Iterator[Proxy]:
+def forward_proxy(credentials: str = "") -> AbstractContextManager[Proxy]:
     """Run a proxy."""
     proxy = Proxy(credentials)
-    loop = asyncio.new_event_loop()
-    listener = socket.create_server(("127.0.0.1", 0))
-    proxy.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server = loop.run_until_complete(asyncio.start_server(proxy.serve, sock=listener))
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        yield proxy
-    finally:
-        loop.call_soon_threadsafe(server.close)
-        asyncio.run_coroutine_threadsafe(proxy.close(), loop).result(60)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+
+    @contextlib.asynccontextmanager
+    async def serving() -> AsyncIterator[Proxy]:
+        async with await asyncio.start_server(proxy.serve, "127.0.0.1", 0) as server:
+            proxy.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            yield proxy
+            server.close()
+            await proxy.close()
+
+    return served_in_thread(serving)
 
 
 # -- an authorization server and its agent --

@@ -150,6 +150,6 @@ def random_agent(seed: int, settings: Settings | None = None) -> Iterator[str]:
     """
     with (
         mock.patch.object(server, "make_brain", return_value=RandomBrain(seed, settings)),
-        served_in_thread(lambda: server.running(AgentOptions("noop"))) as url,
+        served_in_thread(lambda: server.running(AgentOptions("noop"))) as agent,
     ):
-        yield url
+        yield agent.url
