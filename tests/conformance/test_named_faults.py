@@ -158,6 +158,7 @@ def test_a_follow_up_that_is_not_waited_for_is_named_so(served: Served) -> None:
     assert "the follow-up gives the status from before it, and the task goes on, to completed" in verdict.lines[0]
 
 
+@pytest.mark.slow
 def test_a_stream_that_stays_open_is_no_message_without_an_answer(served: Served) -> None:
     ids = ("SEND-017", "STREAM-005", "SUB-002", "MT-002", "MT-006", "PUSH-015")
     # A busy machine may leave it open how long the stream was.

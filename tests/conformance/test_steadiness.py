@@ -29,7 +29,7 @@ async def _rows() -> list[CheckResult]:
 @pytest.mark.parametrize(
     ("switch", "words"),
     [
-        ("third-fails", "an internal error for"),
+        pytest.param("third-fails", "an internal error for", marks=pytest.mark.slow),
         ("two-stores", "is there in 4 of 8 calls of GetTask: several instances without a shared store?"),
     ],
 )
