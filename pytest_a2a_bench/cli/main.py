@@ -76,7 +76,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     _write_whatever_it_is()
     argv = sys.argv[1:] if argv is None else argv
     with harmless(), _secrets_remembered(argv):
-        return _run(argv)
+        try:
+            return _run(argv)
+        except KeyboardInterrupt as error:
+            return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -107,8 +110,6 @@ def _run(argv: Sequence[str]) -> int:
         for line in error.args if isinstance(error, ConfigurationError) else [str(error)]:
             print(f"a2a-bench: {of_command(parser.options).words(' '.join(str(line).split()))}", file=sys.stderr)
         return USAGE_ERROR
-    except KeyboardInterrupt as error:
-        return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
     except BrokenPipeError:  # `a2a-bench compare A B | head`: a message would not be read
         # What is left in the buffer cannot be written when the process ends. The verdict may not be known: no success.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -23,6 +23,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     options.add_options(parser)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(args: list[str], parser: pytest.Parser) -> Generator[None, None, None]:
+    """Refuse options of ours that do not exist, once every plugin and conftest has declared its own."""
+    yield
+    options.refuse_misspelt(args, parser)
+
+
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the hooks."""
     from pytest_a2a_bench.plugin import hookspecs

@@ -178,6 +178,29 @@ class _RejectToken(argparse.Action):
         )
 
 
+def refuse_misspelt(args: list[str], parser: pytest.Parser) -> None:
+    """Name the nearest option to each ``--a2a-...`` that is none; pytest's own message names no other.
+
+    :raises pytest.UsageError: with a line for each.
+    """
+    if not any(argument.startswith("--a2a-") for argument in args):
+        return
+    namespace, unknown = parser.parse_known_and_unknown_args(args)
+    wrong = [argument.partition("=")[0] for argument in unknown if argument.startswith("--a2a-")]
+    if not wrong:
+        return
+    from pytest_a2a_bench.config.load import CORE
+    from pytest_a2a_bench.text import nearest
+
+    options = {name[4:].replace("_", "-") for name in vars(namespace) if name.startswith("a2a_")}
+    lines = []
+    for name in dict.fromkeys(wrong):
+        found = nearest(name.removeprefix("--a2a-"), options.union(setting.key for setting in CORE.values()), 1)
+        near = [f"--a2a-{key}" if key in options else f"--a2a-set {key}=VALUE" for key in found]
+        lines.append(f"{name}: there is no such option{f'; did you mean {near[0]}?' if near else ''}")
+    raise pytest.UsageError(*lines)
+
+
 def may_rest(config: pytest.Config) -> bool:
     """Return whether no option, variable, table, node id, plugin or worker asks for this plugin."""
     options = vars(config.option)

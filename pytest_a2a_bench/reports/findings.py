@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_a2a_bench.conformance.finding import BINDINGS, CARD, CheckResult, Exchange, Finding, Requirement
@@ -77,7 +78,9 @@ def explain(judgement: Judgement) -> list[str]:
         lines += [f"    {one_line(line)}" for line in result.explains[:CONSEQUENCES_SHOWN]]
         if len(result.explains) > CONSEQUENCES_SHOWN:
             lines.append(f"    ... and {len(result.explains) - CONSEQUENCES_SHOWN} more")
-    return [*lines, *found_lines(result.findings)]
+    # The title says the requirement already.
+    known = result.requirement.text
+    return [*lines, *found_lines([replace(f, expected="") if f.expected == known else f for f in result.findings])]
 
 
 def found_lines(findings: Sequence[Finding]) -> Iterator[str]:

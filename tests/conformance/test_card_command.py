@@ -52,14 +52,13 @@ def test_a_good_card_is_fully_conformant(write: Any, capsys: pytest.CaptureFixtu
 def test_findings_say_where_what_and_how(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["check", "--card", write(bad())]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2:7] == [
+    assert lines[2:6] == [
         "FAILED CARD-004 [card] MUST (1.0.1 §5.7): Required arrays have at least one element",
         "  error: tags is empty",
-        "  expected: Required arrays have at least one element",
         "  at: /skills/0/tags",
         "  fix: fill it in",
     ]
-    assert lines[8].startswith("FAILED CARD-009 [card] MUST")
+    assert lines[7].startswith("FAILED CARD-009 [card] MUST")
     assert "  at: /supportedInterfaces/0/url" in lines
     assert lines[-1].startswith("2 failed, 1 warned, 22 passed, 14 skipped")
 

@@ -534,3 +534,17 @@ def test_a_damaged_result_is_held_again_and_said(desk: Bench, damage: str) -> No
     result.stdout.fnmatch_lines([f"run again, because what was stored cannot be read: 1 of 2 trials (*{first.name}*)"])
     assert log_of(desk).count("ok-a") == 2
     assert log_of(desk).count("ok-b") == 1
+
+
+def test_a_misspelt_option_is_named_with_the_nearest(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_inprocess(
+        "--a2a-endpont=http://127.0.0.1:9", "--a2a-max-step", "4", "--a2a-max-steps=3"
+    )
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [
+            "ERROR: --a2a-endpont: there is no such option; did you mean --a2a-endpoint[?]",
+            "ERROR: --a2a-max-step: there is no such option; did you mean --a2a-set max-steps=VALUE[?]",
+            "ERROR: --a2a-max-steps: there is no such option; did you mean --a2a-set max-steps=VALUE[?]",
+        ]
+    )
