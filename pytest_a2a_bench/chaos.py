@@ -428,7 +428,7 @@ class _Client:
         self._writer.write_eof()
 
     def reset(self) -> None:
-        """Break the connection with RST: what was written and not read is lost."""
+        """Break the connection with RST: data that was written and not read is lost."""
         with contextlib.suppress(OSError):
             self._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         self._writer.transport.abort()

@@ -27,10 +27,10 @@ from pytest_a2a_bench.model import Usage
 from pytest_a2a_bench.text import did_you_mean, waiting_for
 
 GREETING = "Answer with the word ready."
-"""What a model is asked before the first trial."""
+"""The question to a model before the first trial."""
 
 _REFUSALS = (401, 402, 403, 404)
-"""Statuses of a provider that does not let us use a model: the key, what was paid, permission, no such model."""
+"""Statuses of a provider that refuses the model: wrong key, no credit, no permission, no such model."""
 
 # Where there is no key at all, LiteLLM tells of an internal server error whose text names the variable.
 _NO_KEY = re.compile(r"missing credentials|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_API_KEY\b", re.IGNORECASE)
@@ -206,14 +206,14 @@ def price_list(model: str) -> PriceList:
 # --- importing it ---
 
 _NAMES = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "TIKTOKEN_CACHE_DIR": None}
-"""Variables that are set inside the block, or by what is imported there, and are as before it afterwards."""
+"""Variables that are set inside the block, or by modules imported there, and are as before it afterwards."""
 
 
 @contextlib.contextmanager
 def contained_imports() -> Iterator[None]:
     """Keep imports inside the block from reading ``.env``, using the network or changing the environment.
 
-    Other threads are not affected: what they load meanwhile is loaded.
+    Other threads are not affected: files that they load meanwhile are loaded.
     """
     before = {name: os.environ.get(name) for name in _NAMES}
     for name, value in _NAMES.items():
@@ -254,7 +254,7 @@ def _without_dotenv() -> Iterator[None]:
 
 @functools.cache
 def load_litellm() -> Any:
-    """Import LiteLLM without what it does to the process, and with what it would import (and do) at its first call.
+    """Import LiteLLM without its changes to the process, and with the modules that its first call would import.
 
     :raises ImportError: if it, or something that it needs, is not installed.
     """

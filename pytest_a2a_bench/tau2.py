@@ -69,7 +69,7 @@ def connect(settings: Settings, environ: Mapping[str, str] = os.environ) -> Agen
 
 
 def connect_user(settings: Settings) -> AgentConnection:
-    """Return a connection to an agent that plays the user: of the credentials it gets those that its settings name.
+    """Return a connection to an agent that plays the user; it gets the credentials that its own settings name.
 
     :raises ConfigurationError: naming all that is wrong with the settings.
     """
@@ -82,7 +82,7 @@ def connect_user(settings: Settings) -> AgentConnection:
 class A2AAgent(_base("agent")):  # type: ignore[misc]
     """An agent of tau2's whose every message comes from an A2A endpoint.
 
-    What it raises is ours (:mod:`pytest_a2a_bench.errors`): ``InfrastructureError`` where the endpoint is in trouble,
+    Its errors are ours (:mod:`pytest_a2a_bench.errors`): ``InfrastructureError`` where the endpoint is in trouble,
     ``AgentOutcomeError`` where the agent gives up. tau2's runner treats both as it treats any exception of an agent's.
 
     :param tools: tau2's tools; ``domain_policy`` its policy.

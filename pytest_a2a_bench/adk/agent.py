@@ -99,7 +99,7 @@ _FACTS = "temp:facts"
 Asked = TypeVar("Asked", bound=BaseModel)
 Facts = dict[str, Any]
 Material = Callable[[Asked], Awaitable[tuple[str, Facts]]]
-"""Returns what the model is given beside a question, and members of the answer that no model writes."""
+"""Returns the model's facts beside a question, and members of the answer that no model writes."""
 
 
 def make_selector(model: BaseLlm, tools: Tools) -> LlmAgent:

@@ -79,7 +79,7 @@ class Look(NamedTuple):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What all answers about it have: ``results_path`` is a file once it is completed."""
+        """The members of every answer about it: ``results_path`` is a file once it is completed."""
         domain = self.record.request.get("domain") or self.record.request.get("evaluation") or ""
         path = str(self.directory / RESULTS)
         return {"run_id": self.record.name, "status": self.record.state, "domain": domain, "results_path": path}
@@ -350,7 +350,7 @@ def _config(domain: str, task_ids: list[str], given: Mapping[str, Any]) -> dict[
 
 
 def _split_of(domain: str, task_ids: list[str]) -> str | None:
-    """Return the first split that has all of some tasks; None for the default one, whose error names what it lacks."""
+    """Return the first split that has all of some tasks; None for the default one, whose error names missing tasks."""
     suite = registry.load("tau2")
     if domain not in suite.available():
         return None
@@ -365,7 +365,7 @@ _OMITTED = ("assessment", "task_rewards", "usage", "time_used", "domain")
 
 
 def numbers_of(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers of an assessor's result, with its ``results`` but not what was said in them."""
+    """Return the numbers of an assessor's result, with its ``results`` but without their conversations."""
     entries = [{name: value for name, value in one.items() if name != "trajectory"} for one in found["results"]]
     return {**{name: value for name, value in found.items() if name not in _OMITTED}, "results": entries}
 
@@ -459,7 +459,7 @@ class Tools:
         return await asyncio.to_thread(self.runs.results, run_id)
 
     async def cancel_evaluation(self, run_id: str) -> dict[str, Any]:
-        """End an evaluation that is not over. What it finished stays in its results.
+        """End an evaluation that is not over. Finished trials stay in its results.
 
         Args:
             run_id: as run_evaluation returned it.

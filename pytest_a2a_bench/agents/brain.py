@@ -35,7 +35,7 @@ class Conversation:
     """One context as the agent knows it.
 
     :param history: everything said so far, the agent's own words included.
-    :param own: what this server itself said in this context; survives a client that sends the history again.
+    :param own: this server's own replies in this context; they survive a client that sends the history again.
     :param dialect: the dialect in which the context was opened.
     :param last_message_id: the last request answered, so that a client's retry of it gets the same answer.
     """
@@ -86,7 +86,7 @@ class Conversation:
 
 
 def number_calls(said: AgentSaid, conversation: Conversation) -> AgentSaid:
-    """Return what is said with an id for each call that has none."""
+    """Return a reply with an id for each call that has none."""
     made = sum(len(own.calls) for own in conversation.own)
     calls = tuple(c if c.id else replace(c, id=f"call_{made + n}") for n, c in enumerate(said.calls, 1))
     return AgentSaid(said.text, calls)
@@ -105,7 +105,7 @@ def find_player(conversation: Conversation) -> Player | None:
 
 @dataclass(frozen=True, slots=True)
 class BrainReply:
-    """What a brain answers with, and what the answer cost (None where it cost nothing to speak of)."""
+    """A brain's answer and its cost (None where it has no cost worth reporting)."""
 
     said: AgentSaid
     usage: Usage | None = None
@@ -213,7 +213,7 @@ class LanguageModel:
         return cls(model, arguments)
 
     async def reply(self, conversation: Conversation) -> BrainReply:
-        """Ask the model what to say next."""
+        """Ask the model for the next reply."""
         briefing = conversation.briefing or Briefing(policy="")
         player = find_player(conversation)
         instructions = (player.instructions if player is not None else "") or INSTRUCTIONS

@@ -64,7 +64,7 @@ def make_brain(options: AgentOptions) -> Brain:
 
 
 class Noop:
-    """Says the same friendly sentence whatever happens, or what a benchmark takes for it (``Player.idle``).
+    """Says the same friendly sentence in every turn, or the benchmark's own (``Player.idle``).
 
     It asks nothing, so that no user has to answer.
     """
@@ -169,7 +169,7 @@ def load_gold(key: str, settings: Settings) -> Gold:
 
 
 def next_line(gold: Gold, conversation: Conversation) -> AgentSaid:
-    """Return what to say, given what was said: a pure function of the conversation."""
+    """Return the next reply: a pure function of the conversation so far."""
     plan = gold.plan(conversation.briefing)
     # The larger of two counts: a client that keeps no context sends the history, one that does sends only what is new.
     done = max(_played(plan, conversation), sum(len(said.calls) for said in conversation.own))
@@ -218,7 +218,7 @@ class Progress:
     """How far a conversation is.
 
     :param place: the step that comes next.
-    :param believed: for each value of the rehearsal that was read otherwise, what was read; None for nothing.
+    :param believed: value of the rehearsal -> the value that was read in its place; None where none was read.
     :param has_failed: whether a write was refused that a read did not show.
     """
 
@@ -227,7 +227,7 @@ class Progress:
     has_failed: bool = False
 
     def learn(self, step: Step, answer: ToolReturned) -> None:
-        """Compare what was read with the rehearsal."""
+        """Compare the values that were read with the rehearsal's."""
         true = Written.read(step.answer)
         if true is None or not step.is_read:
             return
@@ -273,7 +273,7 @@ def _is_settled(step: Step, heard: Sequence[ToolReturned]) -> bool:
 
 
 def rehearse(key: str, gold: Gold, settings: Settings) -> Sequence[Step]:
-    """Return the calls of a task's solution with what they answer.
+    """Return the calls of a task's solution with their answers.
 
     :param key: ``SUITE/DOMAIN/TASK``.
     :raises LookupError: if the suite has no way to try a solution out.

@@ -1,4 +1,4 @@
-"""Cards of what we serve: one interface for each binding and protocol version that is really served."""
+"""Cards of the built-in agents: one interface for each binding and protocol version that is really served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between the SDK's server and a brain: A2A messages to conversation events, and what was said back to A2A."""
+"""Between the SDK's server and a brain: A2A messages become conversation events, and replies become A2A messages."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class BrainExecutor(AgentExecutor):
 
 
 def usage_metadata(usage: Usage | None) -> dict[str, Any] | None:
-    """Return what a reply's metadata says about its cost, or None."""
+    """Return the cost that a reply's metadata states, or None."""
     if usage is None:
         return None
     return {"usage": {k: v for k, v in dataclasses.asdict(usage).items() if v is not None}}

@@ -1,4 +1,4 @@
-"""What our servers put around a2a-sdk's: who may call, how large a body may be, counting calls, and stricter rules."""
+"""Layers of our servers around a2a-sdk's: authentication, size limits, call counts, and stricter validation."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def check_version(version: str) -> None:
 def wrong_fields(wrong: Mapping[str, str]) -> InvalidParamsError:
     """Return the error for fields of a request, in the form that the SDK gives its own.
 
-    :param wrong: field -> what is wrong with it.
+    :param wrong: field -> its problem.
     """
     errors = [{"field": field, "message": problem} for field, problem in wrong.items()]
     return InvalidParamsError(message="; ".join(f"{f} {p}" for f, p in wrong.items()), data={"errors": errors})

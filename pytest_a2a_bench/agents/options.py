@@ -65,7 +65,7 @@ def _option(default: Any, description: str, metavar: str | None = None, **limits
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """The options of one built-in agent; each field's description says what it does.
+    """The options of one built-in agent; each field's description is its documentation.
 
     :raises pydantic.ValidationError: for wrong values; :func:`parse_spec` makes a ConfigurationError of it.
     """
@@ -120,7 +120,7 @@ _FIELDS: dict[str, Any] = {
 
 
 def parse_spec(spec: str, settings: Settings | None = None) -> AgentOptions:
-    """Read what follows ``builtin:``, such as ``oracle`` or ``oracle?latency=0.05&reply=task``.
+    """Read the text after ``builtin:``, such as ``oracle`` or ``oracle?latency=0.05&reply=task``.
 
     :param settings: the run's, for an agent that plays golds: their place, and the suites' players.
     :raises ConfigurationError: for an unknown agent, option or value; the message lists the valid ones.
@@ -147,7 +147,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def from_namespace(namespace: argparse.Namespace) -> AgentOptions:
-    """Read what :func:`add_arguments` declared; raises ConfigurationError as :func:`parse_spec` does."""
+    """Read the arguments of :func:`add_arguments`; raises ConfigurationError as :func:`parse_spec` does."""
     given = {name: getattr(namespace, name) for name in _FIELDS}
     return _make(namespace.name, {name: text for name, text in given.items() if text is not None})
 
@@ -223,9 +223,9 @@ def start_builtin(spec: str, settings: Settings | None = None, *, timeout: float
     All bindings and protocol versions are served unless the spec says otherwise, whatever the settings ask: the client
     chooses. With an ``auth_env`` in the spec, its variable must be set in this process's environment.
 
-    :param settings: the run's settings: where its benchmarks' golds are. Nothing else in them changes what is served.
+    :param settings: the run's settings, which name the place of its benchmarks' golds; the agent uses no others.
     :raises ConfigurationError: if the spec is wrong or the agent does not start; the message has the end of its stderr.
-    :raises MissingExtraError: if what serves it is not installed.
+    :raises MissingExtraError: if the packages of its server are not installed.
     """
     options = parse_spec(spec.removeprefix(BUILTIN_PREFIX), settings)
     require_server(f"the built-in agent {options.name!r}")
@@ -288,7 +288,7 @@ def _places(options: AgentOptions) -> list[str]:
 
 
 def _first_line(process: subprocess.Popen[bytes], timeout: float) -> bytes:
-    """Return the first line of stdout, or what there is of it when the process ends or the time is up."""
+    """Return the first line of stdout, or its beginning when the process ends or the time is up."""
     found: list[bytes] = []
     stdout = process.stdout
     assert stdout is not None

@@ -58,7 +58,7 @@ async def serve(options: AgentOptions, on_ready: Callable[[Served], None]) -> No
 async def running(options: AgentOptions, brain: Brain | None = None) -> AsyncIterator[Served]:
     """Serve beside others in this event loop, as long as the context lasts. Signals are left to them.
 
-    :param brain: thinks in place of that which the options name.
+    :param brain: replaces the one that the options name.
     :raises ConfigurationError: if the agent cannot be served as the options say.
     """
     # An open stream would delay the end for the whole grace period.

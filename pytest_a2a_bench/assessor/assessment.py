@@ -64,7 +64,7 @@ _NETWORK_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl
 class Progress:
     """How far an assessment is.
 
-    :param what: what is counted: ``trials`` or ``checks``.
+    :param what: the unit that is counted: ``trials`` or ``checks``.
     :param errors: how many could not be evaluated.
     :param cost: dollars so far, as far as agents and models report them.
     """
@@ -131,7 +131,7 @@ class Assessment:
 
     :param name: of the assessment and of its run; its directory's, too.
     :param note: called with each trial's result, in the assessment's thread.
-    :param observers: of its trials, beside those that its settings ask for.
+    :param observers: further observers of its trials, beside those of its settings.
     """
 
     def __init__(
@@ -391,7 +391,7 @@ def _texts(keys: tuple[TrialKey, ...]) -> tuple[str, ...]:
 
 
 def failure_of(result: TrialResult) -> str:
-    """Return how a trial ended that was evaluated and did not succeed, without what it expected; empty for others."""
+    """Return how a trial ended that was evaluated and failed, without its expected answer; empty for other trials."""
     if result.status != "evaluated" or result.success:
         return ""
     reason = result.termination_reason or "unknown"

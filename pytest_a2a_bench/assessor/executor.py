@@ -60,7 +60,7 @@ class Queue:
     """Assessments in the order in which they came. Belongs to one event loop.
 
     :param is_shared: whether other processes run assessments in the same directory.
-    :ivar waiting: name -> caller of those that wait here; ``running`` of those that run here.
+    :ivar waiting: name -> caller, of the assessments that wait in this process; ``running`` of those that run in it.
     """
 
     def __init__(self, terms: Terms, kept: Kept, *, is_shared: bool) -> None:
@@ -142,7 +142,7 @@ class Queue:
     # -- other processes --
 
     def _note(self, found: list[Record]) -> None:
-        """Count what each caller has running in other processes."""
+        """Count each caller's assessments that run in other processes."""
         self._elsewhere = Counter(one.caller for one in found if one.state == "running" and not self._is_here(one))
 
     async def _next_reading(self) -> list[Record]:
@@ -205,11 +205,11 @@ class AssessmentExecutor(AgentExecutor):
     Each assessment is run by one process, which has the lock of its directory until it has ended, or the process has.
 
     :param look: returns a stored task.
-    :param is_shared: whether other processes serve the same tasks, and may cancel what runs here.
+    :param is_shared: whether other processes serve the same tasks, and may cancel assessments of this one.
     :ivar kept: the records of all assessments, those of other processes too.
     :ivar running: the assessments that run or wait here, by name.
     :ivar at_work: names of those whose request is being carried out, from its reading on.
-    :ivar is_closing: whether the process ends, so that what is stopped now goes on later.
+    :ivar is_closing: whether the process ends, so that assessments that stop now go on after the next start.
     """
 
     def __init__(
@@ -267,7 +267,7 @@ class AssessmentExecutor(AgentExecutor):
                 self.give_back(name)
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Stop an assessment; what it has in flight ends by itself."""
+        """Stop an assessment; its trials in flight end by themselves."""
         name, context_id = context.task_id, context.context_id
         if name is not None and context_id is not None:
             if name in self.running:
@@ -337,7 +337,7 @@ class AssessmentExecutor(AgentExecutor):
             span.end()
 
     async def _refuse(self, record: Record, problems: Sequence[str], updater: _Updater) -> None:
-        """Reject a request, of which nothing is kept; what was accepted before a restart fails."""
+        """Reject a request, of which nothing is kept; one that was accepted before a restart fails."""
         if record.request:
             await self._fail(record, updater, f"it cannot be taken up again: {'; '.join(problems)}")
             return

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus and logs as JSON lines, without secrets, words of a conversation or what tasks expect."""
+"""Metrics for Prometheus and logs as JSON lines, without secrets, words of a conversation or expected answers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Monitor:
         self._state.labels("waiting").set_function(waiting)
 
     def note_request(self, method: str, status: int) -> None:
-        """Count a request; what a client invents as a method makes no series of its own."""
+        """Count a request; a method that a client invents makes no series of its own."""
         self._requests.labels(method if method in _METHODS else "other", str(status)).inc()
 
     def note_end(self, record: Record) -> None:

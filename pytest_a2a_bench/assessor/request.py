@@ -120,7 +120,7 @@ class ModelArguments(TypedDict, total=False):
 
 
 class Config(BaseModel):
-    """The members of a request; None is what the caller leaves to us.
+    """The members of a request; None stands for the assessor's default.
 
     :param agent: URL of the agent under test, or ``builtin:NAME``.
     :param domain: the benchmark's; ``conformance`` has none.
@@ -179,7 +179,7 @@ class Config(BaseModel):
 
 
 class Request(Config):
-    """A request that is valid by itself; what the operator offers is another question.
+    """A request that is valid by itself; whether the operator offers it is decided elsewhere.
 
     :param form: which of the three forms it came in.
     """
@@ -195,7 +195,7 @@ class Request(Config):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Request:
-        """Read what :meth:`to_json` wrote; raises BadRequest if this version does not read it."""
+        """Read the output of :meth:`to_json`; raises BadRequest if this version does not read it."""
         try:
             return cls.model_validate(data)
         except ValidationError as error:
@@ -235,7 +235,7 @@ class _Read(NamedTuple):
 
     :param agent: the agent under test, as it is given; ``place`` is the name of the member that gives it.
     :param config: valid members; ``spelt`` has each one's name as the caller spells it.
-    :param problems: what is wrong with the others.
+    :param problems: the problems of the others.
     """
 
     form: Form
@@ -409,7 +409,7 @@ def _choose_domain(found: _Read, domains: Mapping[str, Evaluation]) -> tuple[Eva
 
 
 def url_problem(url: str) -> str:
-    """Return what is wrong with the URL of an agent, by its text alone; empty for a good one."""
+    """Return the problem of an agent's URL, by its text alone; empty for a good one."""
     if url.startswith(BUILTIN_PREFIX):
         return ""
     if not url or len(url) > _LONGEST_URL:
@@ -436,7 +436,7 @@ _EXPECTED = {
     "float_type": "a number",
     "bool_type": "true or false",
 }
-"""Types of pydantic's errors -> what is expected there, in JSON's words."""
+"""Types of pydantic's errors -> the expected value, in JSON's words."""
 
 
 def _explain(error: ErrorDetails, spelt: Mapping[str, str]) -> str:

@@ -185,7 +185,7 @@ def _errors(results: Sequence[TrialResult], door: Door) -> dict[str, Any]:
 
 
 def _message(result: TrialResult, door: Door) -> str:
-    """Return an error's message; that of an evaluator or of ours may quote what the task expects, and is left out."""
+    """Return an error's message; an evaluator's or our own may quote the expected answer, and is left out."""
     return one_line(door.words(result.error or ""), 300) if result.status == "infrastructure_error" else ""
 
 

@@ -246,7 +246,7 @@ async def serve(
 async def assessor(
     options: ServerOptions, terms: Terms, callers: Callers | None, base: str, tracing: Tracing = NO_TRACING
 ) -> AsyncIterator[ASGIApp]:
-    """Give the ASGI application; interrupted assessments are taken up, those that run at the end by the next start.
+    """Give the ASGI application; it takes up interrupted assessments; its own go on after a restart.
 
     :raises ConfigurationError: if the results directory or the database cannot be used.
     """
@@ -306,7 +306,7 @@ def _prepare(terms: Terms) -> None:
 
 
 async def _keep_taking_up(handler: AssessorHandler, executor: AssessmentExecutor, look: Look) -> None:
-    """Take up what a process left that has ended: this one's, or another's that serves the same tasks."""
+    """Take up the assessments of a process that has ended: this one's, or another's that serves the same tasks."""
     idle: frozenset[str] = frozenset()
     while True:
         try:

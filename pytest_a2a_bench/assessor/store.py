@@ -166,7 +166,7 @@ _Request = tuple[TaskPushNotificationConfig, tuple[dict[str, str], str]]
 
 @contextlib.contextmanager
 def _logged(task_id: str, config: TaskPushNotificationConfig) -> Iterator[None]:
-    """Log what keeps one notification from its webhook, and let the others have theirs."""
+    """Log the error of one notification, and deliver the others."""
     try:
         yield
     except (httpx.HTTPError, httpx.InvalidURL, EndpointUnreachableError, TimeoutError, ValueError) as error:
@@ -201,7 +201,7 @@ def judge_urls(guard: Guard | None) -> Callable[[str], Awaitable[bool]]:
 
 NAME = "tasks.db"
 EVERY = 3600.0
-"""Seconds between two removals of what is old."""
+"""Seconds between two removals of old assessments."""
 
 _AT_ONCE = 500
 # Requests that come in a crowd wait for a connection, and are not refused.
@@ -211,7 +211,7 @@ _POOL = {"pool_size": 10, "max_overflow": 10, "pool_timeout": 300.0}
 class OneWriterTaskStore(VersionedDatabaseTaskStore):
     """Writes of this process come one after the other, in the order in which they were asked for.
 
-    SQLite lets one write at a time, and those that wait look again now and then: on a busy machine, where a write may
+    SQLite lets one process write at a time, and others try again now and then: on a busy machine, where a write may
     take seconds, one that has waited long can find another in its place each time, until its time is over.
     """
 
@@ -302,7 +302,7 @@ def _shared_engine(url: str) -> AsyncEngine:
 async def keep_removing(results: Path, engine: AsyncEngine, days: float) -> None:
     """Remove assessments and tasks that ended so many days ago, now and each hour, until it is cancelled.
 
-    Several processes that share a database each do it, and each finds what the others left.
+    Several processes that share a database each do it, and each finds the rest that the others left.
     """
     while True:
         try:

@@ -42,7 +42,7 @@ _SUITES: tuple[Evaluation, ...] = ("tau2", "crmarena")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What callers may ask for, and the settings of every assessment.
+    """The limits of callers' requests, and the settings of every assessment.
 
     :param results: directory of all assessments: one directory each, and their database.
     :param at_once: assessments that run; ``per_caller`` of one caller, and ``waiting`` more that may wait.
@@ -56,10 +56,10 @@ class Terms:
     :param agent_tokens: environment variable -> the origin of agents to which the token in it goes.
     :param guard: which addresses agents and webhooks may have; None for all.
     :param builtin: whether ``builtin:NAME`` is an agent that callers may ask for.
-    :param operators: callers who see everybody's assessments, and reports, which show what tasks expected.
+    :param operators: callers who see all callers' assessments, and reports, which show expected answers.
     :param is_private: whether only this machine is served, to everybody on it: they are operators.
     :param door: by which callers come, whose names for settings they are advised with.
-    :param keep: days after which what is stored of an assessment is removed; None for never.
+    :param keep: days after which an assessment's files are removed; None for never.
     """
 
     results: Path
@@ -202,7 +202,7 @@ def _retrieval(request: Request, terms: Terms) -> str | None:
 
 
 def _agent_problems(request: Request, terms: Terms) -> Iterator[str]:
-    """Describe what is wrong with the agent under test, and with the way in which it is to call tools."""
+    """Describe the problems of the agent under test, and of the way in which it is to call tools."""
     is_builtin = request.agent.startswith(BUILTIN_PREFIX)
     if is_builtin and not terms.builtin:
         yield f"{request.agent}: this assessor offers no built-in agents (--allow-builtin); give the agent's URL"
@@ -337,7 +337,7 @@ def read_tokens(text: str, source: str) -> tuple[Caller, ...]:
     """Read ``NAME=TOKEN`` or ``TOKEN``, one on each line or with commas between them; ``#`` begins a comment line.
 
     :param source: where it was read, for messages.
-    :raises ConfigurationError: naming what is wrong, but never a token.
+    :raises ConfigurationError: with each problem, but never a token.
     """
     found: list[Caller] = []
     wrong: list[str] = []
@@ -381,7 +381,7 @@ class Callers:
 
     @classmethod
     def of(cls, path: Path | None, variable: str | None, environ: Mapping[str, str] = os.environ) -> Callers | None:
-        """Read what the options name; None where they name nothing.
+        """Read the callers that the options name; None where they name none.
 
         :raises ConfigurationError: if there is no token where there should be one.
         """

@@ -1,4 +1,4 @@
-"""What a benchmark is to the floors above it, what one trial of it is given and gives back, and its further agents."""
+"""The interface of a benchmark: its trials, their inputs and outcomes, and its further agents."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Seat:
 class Parties:
     """The further agents of one conversation. For its thread, but for :meth:`cancel`.
 
-    :param agents: those that may take part.
+    :param agents: the agents that may take part.
     :param metadata: goes with every message to them.
     :param span: the parent of their turns' spans.
     """
@@ -115,7 +115,7 @@ class Parties:
 
     @property
     def seats(self) -> tuple[Seat, ...]:
-        """Those that took part."""
+        """The agents that took part."""
         return tuple(self._seats.values())
 
     def seat(self, role: PartyRole, name: str | None = None) -> Seat:
@@ -138,7 +138,7 @@ class Parties:
         return self._seats[further.name]
 
     def cancel(self) -> None:
-        """Abort what is under way. Thread-safe."""
+        """Abort the trial. Thread-safe."""
         self._cancelled = True
         for seat in self.seats:
             seat.session.cancel()
@@ -149,7 +149,7 @@ class Parties:
             seat.session.finish()
 
     def records(self) -> tuple[Party, ...]:
-        """Return the parts of those that took part, for the trial's result."""
+        """Return the parts of the agents that took part, for the trial's result."""
         return tuple(seat.record() for seat in self.seats)
 
 
@@ -174,7 +174,7 @@ class TrialContext:
 
     @property
     def noise(self) -> Noise | None:
-        """The noise of this trial (``--a2a-noise``): to say which tools only read, and what an earlier read was."""
+        """The noise of this trial (``--a2a-noise``), which must know the tools that only read, and earlier reads."""
         found: Noise | None = getattr(self.session, "noise", None)
         return found
 
@@ -198,12 +198,12 @@ class TrialContext:
 
 @dataclass
 class Outcome:
-    """The outcome of one trial. With ``error`` set there is no reward, and the rest is what was there until then.
+    """The outcome of one trial. With ``error`` set there is no reward; other members describe it up to the error.
 
-    :param category: what the task is about, where the benchmark has categories.
-    :param user_fault: what the simulated user did wrong, where a benchmark can tell; the reward is the same with it.
-    :param extra_turn: what one more turn of the agent came to; it is outside of the trial.
-    :param user_facts: what else a model or an agent as the user did that no user does.
+    :param category: the task's category, where the benchmark has some.
+    :param user_fault: the simulated user's error, where a benchmark can prove one; the reward is the same with it.
+    :param extra_turn: the outcome of one more turn of the agent, outside of the trial.
+    :param user_facts: further acts of a model or agent as the user that no user does.
     :param blame: the party whose doing a miss was, where other agents took part; None for the agent under test.
     :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
     """
@@ -228,7 +228,7 @@ class Outcome:
 
 
 class Benchmark(Protocol):
-    """What runs the trials of a suite; it may import what it needs, for its suite lists the tasks without it."""
+    """Runs the trials of a suite; it may import large packages, for its suite lists the tasks without it."""
 
     name: str
 
@@ -264,7 +264,7 @@ def rescorer(benchmark: Benchmark) -> Rescore:
 
 
 def evaluated_by(benchmark: Benchmark, key: TrialKey, settings: Settings) -> Mapping[str, Any]:
-    """Return what a benchmark's results state of what evaluated them, as members of ``provenance``.
+    """Return the members of ``provenance`` that describe a benchmark's evaluator.
 
     ``benchmark`` is its optional ``evaluator``, or its data's version; an optional ``data_provenance(domain, task_id,
     settings)`` may know more, and is asked about trials that came to nothing, too.

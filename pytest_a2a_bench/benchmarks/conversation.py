@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.noise import Noise
 
 LAST_WORDS = 30.0
-"""Most seconds for an agent to end the turn in whose middle its conversation was over: what it cost is counted."""
+"""Most seconds for an agent to end a turn in whose middle its conversation was over, so that its cost is counted."""
 
 
 _NAME = 80
@@ -47,7 +47,7 @@ _NAME = 80
 
 
 class Exchange(NamedTuple):
-    """A call that was carried out, and what it came to.
+    """A call that was carried out, and its result.
 
     :param turn: the message that it was made for, counted from 1.
     """
@@ -62,7 +62,7 @@ class NativeTurns:
 
     For one thread; only :meth:`ToolQueue.close` may be called from others.
 
-    :ivar exchanges: what was called and answered so far.
+    :ivar exchanges: the calls so far, with their answers.
     """
 
     def __init__(self, tool_queue: ToolQueue, sender: AgentSession) -> None:
@@ -94,7 +94,7 @@ class NativeTurns:
     def wait(self) -> ToolCall | AgentReply:
         """Return the next call, or the reply once it is there and no call came before it.
 
-        :raises A2ABenchError: what became of the message instead of an answer.
+        :raises A2ABenchError: if no answer came.
         """
         reply = self._reply
         assert reply is not None, "begin() comes first"
@@ -107,7 +107,7 @@ class NativeTurns:
         return reply.result()
 
     def answer(self, events: Sequence[Event]) -> None:
-        """Give the call that waits its result: what the tool returned, or what a user said to it."""
+        """Give the call that waits its result: the tool's value, or a user's words."""
         call, self._call = self._call, None
         if call is not None:
             texts = [event.content if isinstance(event, ToolReturned) else event.text or "" for event in events]
@@ -123,11 +123,11 @@ class NativeTurns:
         self._span = NO_SPAN
 
     def findings(self) -> Sequence[DialectFinding]:
-        """Return what there was to find since this was last asked."""
+        """Return the findings since the last call of this method."""
         return self.tool_queue.findings()
 
     def close(self, patience: float = LAST_WORDS) -> Usage:
-        """End the conversation, and return what the turn cost that was under way.
+        """End the conversation, and return the cost of the turn that was under way.
 
         In place of a result the agent gets a notice that it is over, and has a while to end its turn. Never raises.
 
@@ -154,7 +154,7 @@ _HAS = "the reply has "
 
 
 class SessionReply(Protocol):
-    """What a session answers."""
+    """The answer of a session."""
 
     @property
     def parts(self) -> Sequence[Part]:
@@ -163,7 +163,7 @@ class SessionReply(Protocol):
 
     @property
     def usage(self) -> Usage | None:
-        """What the agent says this answer cost."""
+        """The answer's cost, as the agent states it."""
         ...
 
     @property
@@ -173,7 +173,7 @@ class SessionReply(Protocol):
 
 
 class Session(Protocol):
-    """One conversation with the agent: what this module needs of the A2A client's ``AgentSession``."""
+    """One conversation with the agent: the part of the A2A client's ``AgentSession`` that this module uses."""
 
     @property
     def context_id(self) -> str | None:
@@ -282,7 +282,7 @@ class Conversation:
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """Keep what is said inside the block out of events, findings and usage; the conversation is over after it."""
+        """Keep messages inside the block out of events, findings and usage; the conversation is over after it."""
         kept, native = dict(vars(self)), self.native
         counted = (
             (native.tool_queue.carried_out, native.tool_queue.refused, len(native.exchanges))
@@ -340,7 +340,7 @@ class Conversation:
         return self._hear(self.native)
 
     def _hear(self, native: NativeTurns) -> AgentSaid | DecodedReply:
-        """Wait for what comes first: a call that the agent makes by itself, or its reply."""
+        """Wait for a call that the agent makes by itself, or for its reply, and return the first that comes."""
         try:
             got = native.wait()
         finally:

@@ -1,4 +1,4 @@
-"""Why a trial did not pass: the first thing in which a conversation left what its task needed, and who is to blame.
+"""Why a trial did not pass: the first step in which the conversation left its task, and the party to blame.
 
 No model is asked. What all benchmarks share is derived from a result alone: how it ended, its user's faults, and
 repeated messages. What a task needed, a benchmark knows itself (``Suite.diagnoser``); it judges by what was
@@ -18,15 +18,15 @@ from pytest_a2a_bench.model import DialectFinding, TrialResult, Turn
 from pytest_a2a_bench.text import one_line
 
 Blame = Literal["agent", "user", "benchmark", "infrastructure", "harness", "nobody"]
-"""``nobody``: what happened is known, and whose fault it is is not."""
+"""``nobody``: the event is known, and no party is proven to be at fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What may be wrong with a conversation.
+    """A cause of failed conversations.
 
-    :param words: what happened, as a clause; ``{subject}`` is what it is about.
-    :param fix: what is likely to mend it; it may have ``{subject}``, too.
+    :param words: the event, as a clause; ``{subject}`` stands for its subject.
+    :param fix: the likely remedy; it may have ``{subject}``, too.
     """
 
     words: str
@@ -52,8 +52,8 @@ class Diagnosis:
     """Why one trial missed.
 
     :param kind: the name of a :class:`Cause`.
-    :param subject: what it is about: a tool, an object, a kind of error. Trials with the same belong together.
-    :param detail: what was found in this trial, and what was needed.
+    :param subject: a tool, an object, or a kind of error. Trials with the same one belong together.
+    :param detail: the finding in this trial, and the task's need.
     :param turn: which message of the transcript shows it, counted from 0; None where none does.
     :param doubt: why the task itself may be at fault, where that is known.
     """
@@ -112,7 +112,7 @@ CAUSES: Mapping[str, Cause] = {
     ),
     "unexplained": Cause("did not pass, and nothing tells why", "read the transcript"),
 }
-"""What any benchmark's trial may have missed by."""
+"""Causes that a trial of any benchmark may have."""
 
 _REPEATS = 4
 """How often the same act makes a loop: a call may well be repeated once or twice after an error."""
@@ -125,8 +125,8 @@ _UNREADABLE = ("unreadable-call", "not-an-action", "malformed-action", "prose-wh
 def diagnose(result: TrialResult, diagnoser: Diagnoser | None = None) -> Diagnosis | None:
     """Explain why a trial missed.
 
-    :param diagnoser: what its benchmark knows.
-    :return: None for a success and for what was not run or skipped.
+    :param diagnoser: the benchmark's own.
+    :return: None for a success and for a trial that was not run or skipped.
     :raises TypeError: if its benchmark returns anything else than a diagnosis.
     """
     if result.success or result.status in ("skipped", "not_run"):
@@ -143,7 +143,7 @@ def diagnose(result: TrialResult, diagnoser: Diagnoser | None = None) -> Diagnos
 
 
 def _trouble(result: TrialResult) -> Diagnosis | None:
-    """Return what lies outside of the task: it could not be run, or came to no proper end."""
+    """Return a cause outside of the task: it could not be run, or came to no proper end."""
     match result.status:
         case "infrastructure_error" if result.error_type == OwnFunctionError.__name__:
             return Diagnosis("own-function", "", one_line(result.error or ""))
@@ -185,7 +185,7 @@ def _unfinished(result: TrialResult) -> Diagnosis | None:
 
 
 def _last_words(result: TrialResult) -> Diagnosis | None:
-    """Return a diagnosis where the agent's last message was empty, or a call that nobody could read."""
+    """Return a diagnosis where the agent's last message was empty, or an unreadable call."""
     number = next((n for n in range(len(result.transcript) - 1, -1, -1) if result.transcript[n].role == "agent"), None)
     if number is None or result.transcript[number].calls:
         return None
@@ -228,7 +228,7 @@ def repeated(transcript: tuple[Turn, ...]) -> Diagnosis | None:
 
 
 def _acts(transcript: tuple[Turn, ...]) -> Iterator[tuple[int, str, str]]:
-    """Yield what an agent did: the message, the tool and its arguments, or :data:`_SAYING` and the text."""
+    """Yield an agent's acts: the message, the tool and its arguments, or :data:`_SAYING` and the text."""
     for number, turn in enumerate(transcript):
         if turn.role == "agent":
             calls = [(c.name, json.dumps(c.arguments, sort_keys=True, default=str)) for c in turn.calls]

@@ -20,7 +20,7 @@ from pytest_a2a_bench.model import Usage
 from pytest_a2a_bench.text import one_line
 
 STOP = "###STOP###"
-"""What a simulated user says when it is done; never sent to the agent."""
+"""A simulated user's word when it is done; never sent to the agent."""
 
 BEGIN = "(You are connected. Begin.)"
 # Models sometimes answer with nothing; asking again is cheaper than losing the trial.
@@ -31,10 +31,10 @@ _MODEL_TIMEOUT = 120.0
 class ModelUser:
     """A language model in a role.
 
-    :param instructions: who it is, what it wants, and that it says :data:`STOP` when it is done.
+    :param instructions: its person and request, and that it says :data:`STOP` when it is done.
     :param before_turn: called before each request; raises to stop the trial.
     :param begin: its first message.
-    :param tidy: what is done with its words before they are passed on.
+    :param tidy: changes its words before they are passed on.
     """
 
     kind = "llm"
@@ -99,7 +99,7 @@ _LISTED = re.compile(r"\A\W*(\d+)\s*(?:[.):\]-]|\Z)\s*")
 
 
 class UnusableAnswerError(ValueError):
-    """What is wrong with a judge's answer, in words that the judge is asked again with."""
+    """The problem of a judge's answer, in words with which the judge is asked again."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def read_results(text: str, expected: Sequence[str]) -> list[Result]:
 
 
 def by_majority(times: int, judge: Callable[[], list[Result]]) -> list[Result]:
-    """Return what most of several judgements say of each expected outcome; its reasoning says how many agreed.
+    """Return the majority of several judgements on each expected outcome; its reasoning says how many agreed.
 
     :param times: an odd number.
     """
@@ -161,7 +161,7 @@ _SPREAD = re.compile(r"\[(\d+) of (\d+) judgements\]")
 
 
 def is_split(detail: str) -> bool | None:
-    """Return whether judgements differed, from what :func:`by_majority` wrote; None where there was only one."""
+    """Return whether judgements differed, by the reasoning of :func:`by_majority`; None where there was only one."""
     found = _SPREAD.match(detail)
     return None if found is None else found[1] != found[2]
 
@@ -262,7 +262,7 @@ _SHOWN = 300
 
 
 class Answer(NamedTuple):
-    """What a judge said, and whether it was cut off at the length limit."""
+    """A judge's answer, and whether it was cut off at the length limit."""
 
     text: str
     cut_off: bool
@@ -278,7 +278,7 @@ class Answer(NamedTuple):
 
 @dataclass
 class ModelJudge:
-    """One model, and what it cost so far.
+    """One model, and its cost so far.
 
     :param args: how to reach the model (``api_base`` ...).
     :param before_call: called before each request; raises to stop the trial.
@@ -296,7 +296,7 @@ class ModelJudge:
         return {"temperature": 0.0, "drop_params": True}
 
     def ask(self, system: str, user: str, read: Callable[[str], T]) -> T:
-        """Return what is read of the model's answer; see :func:`ask_until_read`."""
+        """Return the model's answer as read; see :func:`ask_until_read`."""
         # The answer of an agent stands in the user message alone, between marks: it is never an instruction.
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         return ask_until_read(self.model, self._complete, messages, read)
@@ -315,7 +315,7 @@ def ask_until_read(
     messages: Sequence[Mapping[str, str]],
     read: Callable[[str], T],
 ) -> T:
-    """Return what is read of a judge's answer; one that cannot be read is asked for once more, saying why.
+    """Return a judge's answer as read; an unreadable one is asked for once more, with the reason.
 
     :param complete: asks the model.
     :raises LLMError: if the model fails, or neither answer can be read.

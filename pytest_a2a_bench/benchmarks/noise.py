@@ -31,7 +31,7 @@ FAILURES: Final[Mapping[str, str]] = {
     "tool-error": "Error: the service is temporarily unavailable (503). The request was not processed.",
     "tool-timeout": "Error: the request timed out before it was processed.",
 }
-"""Kinds of noise in which a call is not carried out, and what the agent reads in place of its answer."""
+"""Kinds of noise in which a call is not carried out -> the text that the agent reads in place of its answer."""
 
 CHANGES: Final = ("partial", "stale", "wrong")
 """Kinds of noise in which the answer of a call that reads is changed."""
@@ -51,13 +51,13 @@ _MOST_FAILURES = 20
 
 @dataclass(frozen=True, slots=True)
 class NoiseEvent:
-    """One deviation from what really happened.
+    """One deviation from the true answer.
 
     :param id: names it in every conversation of the same task and trial (``wrong:get_user_details:4f1c2a9b``).
     :param turn: the agent's turn, counted from 1, in which the agent read this.
     :param tool: the tool's name; empty for the user's words.
-    :param got: what the agent read.
-    :param true: what was there; empty where the call was not carried out.
+    :param got: the text that the agent read.
+    :param true: the tool's answer; empty where the call was not carried out.
     """
 
     id: str
@@ -77,7 +77,7 @@ class Noise:
     :param seed: names the task and the trial.
     :param only: the ids of the only events that may happen; None for all.
     :ivar reads: names of the tools that change nothing, which a benchmark sets; answers of no others are changed.
-    :ivar stale: set by a benchmark: returns what a call would have read before the last write; None for nothing else.
+    :ivar stale: set by a benchmark: returns a call's answer before the last write; None where it is the same.
     :ivar styled: whether a language model plays the user, and follows its style by itself.
     """
 
@@ -106,9 +106,9 @@ class Noise:
         return f"\n\n{STYLES[self.style]}" if self.style else ""
 
     def around(self, new: Sequence[Event], send: Callable[[Sequence[Event]], AgentSaid]) -> AgentSaid:
-        """Send the agent its news, with noise, and return what it says; calls that fail are answered at once.
+        """Send the agent its news, with noise, and return its reply; calls that fail are answered at once.
 
-        :param send: tells the agent events as they are.
+        :param send: sends the agent events as they are.
         """
         self._turn += 1
         said = send(self._in_order([self._change(event) for event in new]))
@@ -124,7 +124,7 @@ class Noise:
         return said
 
     def to_json(self) -> dict[str, Any]:
-        """Return what results say about it."""
+        """Return its record in results."""
         return {"rates": dict(self._rates), "events": [asdict(event) for event in self.events]}
 
     def _in_order(self, events: list[Event]) -> Sequence[Event]:
@@ -243,7 +243,7 @@ def _misspelt(word: str, rng: random.Random) -> str:
 class Written(NamedTuple):
     """Data in a tool's answer.
 
-    :param label: what stands before them.
+    :param label: the text before them.
     :param is_json: whether they are JSON; otherwise they are written as Python does.
     """
 

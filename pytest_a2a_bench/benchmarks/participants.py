@@ -69,7 +69,7 @@ def meet(settings: Settings, environ: Mapping[str, str]) -> None:
 def further_agents(settings: Settings, environ: Mapping[str, str]) -> Iterator[tuple[FurtherAgent, ...]]:
     """Give the further agents of a process, for all its trials.
 
-    One without a card has no name and version here; its trials say what is wrong.
+    One without a card has no name and version here; its trials name the problem.
 
     :raises ConfigurationError: if a variable or file that a setting names does not exist.
     """
@@ -141,7 +141,7 @@ WELCOME = "You are the agent that this conversation has been transferred to: go 
 class Relay:
     """The agent's side of a trial: the first agent's, until its call of the tool that transfers has succeeded.
 
-    The second agent says what comes next. It is sent everything, as any agent that keeps no context: policy, tools, and
+    The second agent gives the next reply. It is sent everything, as any agent that keeps no context: policy, tools, and
     all events until then, with the call and its result.
 
     :param tool: the name of that tool.
@@ -258,7 +258,7 @@ class Colleagues:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of those that the agent may ask."""
+        """The names of the agents that the agent under test may ask."""
         return tuple(self._seats)
 
     @property

@@ -1,4 +1,4 @@
-"""Suites: what a benchmark tells collection, options, reports and built-in agents, and which suites there are.
+"""Suites: a benchmark's interface to collection, options, reports and built-in agents, and the list of suites.
 
 What runs a suite's trials (:class:`~pytest_a2a_bench.benchmarks.base.Benchmark`) is named and imported when the first
 one runs, so that a thousand tasks are collected without it. So is its player, which the built-in agents ask for the
@@ -36,7 +36,7 @@ INTERACTIVE = "_interactive"
 
 
 def stored_variant(provenance: Mapping[str, Any]) -> str:
-    """Return what a result says itself of how its benchmark was changed."""
+    """Return a result's own statement of how its benchmark was changed."""
     return str(provenance.get("variant") or "")
 
 
@@ -55,22 +55,22 @@ class Suite:
     :param available: the domains that are installed.
     :param splits: the splits of a domain.
     :param load_tasks: the tasks of ``(domain, split)``, always in the same order.
-    :param describe: task id -> what the task is about, of a domain's tasks; never what it expects.
+    :param describe: task id -> the task's subject, of a domain's tasks; never its expected outcome.
     :param benchmark: importable module whose ``BENCHMARK`` runs this suite's trials.
-    :param categories: what its tasks may be about, in the order of tables; markers then take ``category=``.
+    :param categories: categories of its tasks, in the order of tables; markers then take ``category=``.
     :param node_prefix: stands before the domain in node ids and tables, where the domain alone would say too little.
     :param offered: the domains that join where the suite or every suite is meant; None for all. Others join where
         they are named (see :meth:`joins`).
     :param bind: returns this suite as certain settings make it, where its tasks depend on options.
-    :param why_absent: says what a domain lacks that is not available; by default that it is not installed.
-    :param split_names: every split that one of its domains may have: what ``--a2a-split`` takes.
+    :param why_absent: returns why a domain is not available; by default that it is not installed.
+    :param split_names: every split that one of its domains may have: the values of ``--a2a-split``.
     :param settings: a dataclass with its own settings, annotated as those of
         :class:`~pytest_a2a_bench.config.settings.Settings` are; their values are in ``Settings.benchmark_options``.
     :param settings_prefix: precedes the names of the fields of ``settings``, such as ``crm_``.
     :param dialects: the dialects in which its trials can be run; None for all.
     :param why_no_dialect: says why a dialect is not among them; the end of a sentence.
-    :param check_options: says what is wrong with options that do not go together.
-    :param preconditions: says what keeps all trials of some domains from running, before the first one is paid for.
+    :param check_options: returns the problems of options that do not go together.
+    :param preconditions: returns reasons why no trial of some domains can run, before the first one is paid for.
     :param variant: says, from a result's ``provenance``, how the benchmark was changed for it; empty where it was not.
         Results that were changed in different ways are never averaged.
     :param asked_by: says, for the header, what a run of these domains shows in place of a user, where tasks are
@@ -79,19 +79,19 @@ class Suite:
         not say already.
     :param changes: says, for the header, how options change the benchmark, or on which data it is; may be empty.
     :param method: says in one line how these results were evaluated, where there are several ways.
-    :param notes: says what must be known before these results are compared with others, a line each.
-    :param remarks: says what is known of one result's task that its reward must be read with, a line each.
+    :param notes: returns facts to know before these results are compared with others, a line each.
+    :param remarks: returns facts of one result's task with which its reward must be read, a line each.
     :param reported: members of a result's ``provenance`` that every reporter gets as ``a2a.NAME``.
     :param counts: members of ``provenance["measured"]`` that every reporter gets; tables by category show the mean of
         the first one.
-    :param check_titles: kind of a :class:`~pytest_a2a_bench.model.RewardCheck` -> what stands above those not met.
+    :param check_titles: kind of a :class:`~pytest_a2a_bench.model.RewardCheck` -> the title above those not met.
     :param short_labels: whether tables call its domains by their own names, without the suite's.
     :param player: importable module whose ``PLAYER`` the built-in agents ask (:class:`Player`): with it
         ``builtin:oracle`` plays this suite's golds.
     :param gold_options: its settings that say where its golds are, by name; built-in agents have them, too.
     :param transfer_tool: the tool by whose call an agent hands a conversation over (``transfer``), where its
         benchmark lets another agent go on then.
-    :param extras: what to install for it (``pytest-a2a-bench[tau2]``) -> what that is for, in a few words, and the
+    :param extras: requirement (``pytest-a2a-bench[tau2]``) -> its purpose, in a few words, and the
         modules that it brings, for ``a2a-bench doctor``.
     :param exporter: importable module whose ``EXPORT(results, domain, allow_incomplete)`` returns a run as a JSON
         object in the format of the benchmark's own tools, and lines to say about it, for ``a2a-bench export NAME``.
@@ -102,8 +102,8 @@ class Suite:
     :param from_test: makes a task of a test that carries its marker, given the test function and the marker's own
         arguments, positional and by keyword, and its label, where each test brings its own task. It raises
         ``ConfigurationError``.
-    :param marker_signature: what its marker takes then, as it is shown to users.
-    :param examine: what ``a2a-bench doctor`` says of it: title and text, given the environment.
+    :param marker_signature: the arguments of its marker then, as they are shown to users.
+    :param examine: its lines of ``a2a-bench doctor``: title and text, given the environment.
     """
 
     name: str
@@ -179,7 +179,7 @@ class Gold:
     """A reference solution: the calls in order, and the information that the user must get.
 
     :param communicate: texts that the evaluator looks for in the agent's words.
-    :param instructions: what to tell the user to do, a text each.
+    :param instructions: instructions to the user, a text each.
     :param instructed_after: number of the calls before each instruction; instructions without one come last.
     :param where_offered: calls that are made where there are no others, as far as their tools are offered.
     :param answer: the call that gives the answer, where that is a call: in place of words, at each request.
@@ -217,11 +217,11 @@ class Gold:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A call of a solution that was tried out, with what it answered.
+    """A call of a solution that was tried out, with its answer.
 
     :param is_read: whether it changes nothing.
     :param is_gold: whether it is one of the reference solution's own.
-    :param before: what a read after a write answered before that write; empty for any other call.
+    :param before: the answer of a read after a write before that write; empty for any other call.
     """
 
     call: ToolCall
@@ -238,11 +238,11 @@ class Player:
     :param read_gold: the reference solution of ``(domain, task id)`` under settings, of which only the benchmark's own
         options are known (``oracle``, ``readonly``). Raises LookupError, or an error of this package, where there is
         none.
-    :param rehearse: tries a solution out in an environment of its own, and returns its calls with what they answer:
-        also calls that look up the values which it needs, and read back what it wrote. For runs with noise.
+    :param rehearse: tries a solution out in an environment of its own, and returns its calls with their answers:
+        also calls that look up the values which it needs, and read back its writes. For runs with noise.
     :param writing: the tools of a domain that change something, which ``readonly`` leaves out.
     :param recognises: whether a conversation with these tools is this benchmark's, where no tag says so.
-    :param idle: what an agent says that does nothing (``noop``), where its polite words would be no answer.
+    :param idle: the reply of an agent that does nothing (``noop``), where its polite words would be no answer.
     :param instructions: a language model's instructions above the policy; empty for the general ones.
     """
 
@@ -269,7 +269,7 @@ BUILT_IN = {
 """Our own suites, and the modules that have them as ``SUITE``: the one place that names them."""
 
 PROTOCOL_NAMES = ("conformance", "card", "protocol", "acts")
-"""What the setting ``suite`` names beside benchmarks: all checks of an agent, or those of its card and so on."""
+"""Values of the setting ``suite`` beside benchmarks: all checks of an agent, or those of its card and so on."""
 
 _registered: dict[str, Suite] = {}
 _players: dict[str, str] = {}
@@ -293,7 +293,7 @@ def names() -> tuple[str, ...]:
 
 
 def known() -> list[Suite]:
-    """Return the suites that are known without looking at what is installed: ours, and those offered by the hook."""
+    """Return the suites that are known without a look at installed packages: ours, and those offered by the hook."""
     return [*built_in(), *(suite for name, suite in _registered.items() if name not in BUILT_IN)]
 
 
@@ -376,7 +376,7 @@ def places() -> list[Setting]:
 
 
 def without_places(settings: Settings) -> Settings:
-    """Return settings that are the same wherever the benchmarks' data are, for who knows what they are."""
+    """Return settings without the places of the benchmarks' data."""
     nowhere = {option.name: option.default for option in places() if option.name in settings.benchmark_options}
     return dataclasses.replace(settings, benchmark_options={**settings.benchmark_options, **nowhere})
 
@@ -384,7 +384,7 @@ def without_places(settings: Settings) -> Settings:
 def load(name: str, settings: Settings | None = None) -> Suite:
     """Return a suite by its name.
 
-    :param settings: the run's; without them a suite is what it is by default.
+    :param settings: the run's; without them a suite has its defaults.
     :raises ConfigurationError: if there is none, or it cannot be imported.
     """
     suite = _load(name)
@@ -425,7 +425,7 @@ def _numbers(suite: str, domain: str) -> Mapping[str, int]:
 def short_name(task_key: str) -> str:
     """Return ``telecom/17`` for a task whose domain has long ids, by its place in the domain's list; else empty.
 
-    :param task_key: ``suite/domain/task``, also with ``#trial`` and what follows that, which the name keeps.
+    :param task_key: ``suite/domain/task``, also with ``#trial`` and so on, which the name keeps.
     """
     task, hash, trial = task_key.rpartition("#") if re.search(r"#\d+\S*$", task_key) else (task_key, "", "")
     suite, _, rest = task.partition("/")
@@ -440,7 +440,7 @@ def shown_name(task_key: str) -> str:
 
 
 def label_of(suite: str, domain: str, variant: str = "") -> str:
-    """Return what a domain is called in tables: by its own name where its suite has that to itself.
+    """Return a domain's name in tables: its own where no other suite has the same.
 
     :param variant: how the benchmark was changed, if it was.
     """
@@ -468,13 +468,13 @@ def change_of(result: TrialResult) -> str:
 
 
 def remarks_of(result: TrialResult) -> tuple[str, ...]:
-    """Return what its suite says must be known of a result's task to read its reward, a line each."""
+    """Return the facts of a result's task with which its reward must be read, a line each."""
     suite = find(result.key.suite)
     return tuple(suite.remarks(result)) if suite is not None else ()
 
 
 def get_benchmark(name: str) -> Benchmark:
-    """Return what runs a suite's trials; raises ConfigurationError if there is no such suite, or it names no module."""
+    """Return the benchmark of a suite; raises ConfigurationError if there is no such suite, or it names no module."""
     module = _load(name).benchmark
     if not module:
         raise ConfigurationError(f"the suite {name!r} names no benchmark module, so its trials cannot be run")
@@ -495,7 +495,7 @@ def offered_players() -> dict[str, str]:
 
 
 def get_player(name: str) -> Player | None:
-    """Return what the built-in agents ask about a suite; None where it has nothing for them.
+    """Return a suite's player for the built-in agents; None where it has none.
 
     :raises ConfigurationError: if there is no such suite, or its player cannot be imported.
     """
@@ -508,7 +508,7 @@ def get_player(name: str) -> Player | None:
 
 
 def _part(kind: str, suite: str, module: str) -> Any:
-    """Return what a module of a suite has under a name, such as ``PLAYER``.
+    """Return a member of a suite's module, such as ``PLAYER``.
 
     :raises ConfigurationError: if it cannot be loaded.
     """
@@ -520,7 +520,7 @@ def _part(kind: str, suite: str, module: str) -> Any:
 
 
 def get_diagnoser(name: str) -> Diagnoser | None:
-    """Return what says why a suite's trials missed; None where it has nothing that does, or is not installed here."""
+    """Return the diagnoser of a suite's failed trials; None where it has none, or is not installed here."""
     suite = find(name)
     if suite is None or not suite.diagnoser:
         return None
@@ -528,7 +528,7 @@ def get_diagnoser(name: str) -> Diagnoser | None:
 
 
 def players() -> Iterator[tuple[str, Player]]:
-    """Yield every suite's player; one that cannot be loaded is passed over, as nobody asked for that suite."""
+    """Yield every suite's player; one that cannot be loaded is passed over, as its suite was not asked for."""
     for name in dict.fromkeys([*_players, *names()]):
         with contextlib.suppress(ConfigurationError):
             player = get_player(name)

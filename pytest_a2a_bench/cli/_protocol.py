@@ -54,7 +54,7 @@ def run(namespace: Namespace) -> int:
 
 
 def _accept(namespace: Namespace, report: Report) -> list[Judgement]:
-    """Write waivers for what fails, and return what has one now."""
+    """Write waivers for failed checks, and return the checks that have one now."""
     there = set(map(str, report.waivers))
     new = []
     for judgement in to_accept(report.judgements, strict=namespace.strict):

@@ -152,7 +152,7 @@ def moved_places(loaded: Loaded, stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def results_directory(text: str) -> Path:
-    """Return a results directory; what is at a URL is brought into one, and what is written there goes back.
+    """Return a results directory; one at a URL is copied here, and new files are copied back.
 
     :raises ArgumentTypeError: if the URL or the file cannot be read.
     """
@@ -193,7 +193,7 @@ def configured_results(namespace: Namespace) -> Path:
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does: what was started is ended, and what was made on the agent cleared away."""
+    """Let SIGTERM do as Ctrl-C does: end the processes that were started, and remove the tasks made on the agent."""
 
     def stop(number: int, frame: FrameType | None) -> NoReturn:
         # What is garbage now is the system's: the interpreter would look through all of it at its end.

@@ -27,15 +27,15 @@ BASELINE = "a2a-baseline.json"
 WORKFLOWS = {"github": ".github/workflows/a2a.yml", "gitlab": "a2a.gitlab-ci.yml", "script": ""}
 """CI system -> the file that runs the gate there."""
 PROTOCOL = ("conformance", "card", "protocol")
-"""What a gate may be made of that has no tasks: the card and the protocol, or one of them."""
+"""The kinds of a gate without tasks: the card and the protocol, or one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What the gate is to be like: of the protocol alone, where there is nothing more.
+    """The wishes for the gate: of the protocol alone, where there is no benchmark.
 
     :param endpoint: the agent's URL; empty where the environment names it.
-    :param domain: what is run: a domain or suite.
+    :param domain: the domain or suite that is run.
     :param given: settings of the command line, by key.
     """
 
@@ -46,7 +46,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksWish(Wish):
-    """What a gate of a benchmark's tasks is to be like.
+    """The wishes for a gate of a benchmark's tasks.
 
     :param tasks: those of the domain; the first two are in the starter suite.
     """
@@ -72,7 +72,7 @@ def files(wish: Wish, ci: str) -> dict[str, str]:
 
 
 def settings(wish: Wish) -> dict[str, str]:
-    """Return the settings that the project gets: the agent and what is known of it, and no selection of tests.
+    """Return the project's settings: the agent and the facts known about it, and no selection of tests.
 
     The history is the gate's alone: a run of some tasks has another rate than one of all.
     """
@@ -85,7 +85,7 @@ def settings(wish: Wish) -> dict[str, str]:
 
 
 def with_section(text: str, keys: Mapping[str, str]) -> str:
-    """Return a pyproject.toml with settings in ``[tool.a2a-bench]``; those that it has stay as they are.
+    """Return a pyproject.toml with settings in ``[tool.a2a-bench]``; settings that it has stay as they are.
 
     :raises ConfigurationError: if the text is not TOML, or has the table in a form that cannot be extended safely.
     """
@@ -233,7 +233,7 @@ def _install(wish: Wish) -> str:
 
 
 def needs_source() -> bool:
-    """Return whether CI has to be told where pip finds this copy: it was installed from a directory."""
+    """Return whether CI needs the place of this copy for pip: it was installed from a directory."""
     return source().startswith("file:")
 
 

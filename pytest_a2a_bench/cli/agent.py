@@ -43,7 +43,7 @@ def run(namespace: Namespace) -> int:
 
 
 def greeting(options: AgentOptions, served: Served) -> str:
-    """Return what is printed once the agent answers."""
+    """Return the text that is printed once the agent answers."""
     tag = " --a2a-set tag-trials=on" if options.name in TAGGED_AGENTS else ""
     auth = f" --a2a-auth-env {options.auth_env}" if options.auth_env else ""
     suite = next(suite for suite, _ in registry.players())

@@ -266,7 +266,7 @@ def check_address(namespace: Namespace) -> None:
 
 
 def _host_of(url: str) -> str:
-    """Return the host of a URL; empty for what is none."""
+    """Return the host of a URL; empty for a text that is no URL."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:
@@ -377,7 +377,7 @@ _DOMAIN_KEYS = {"domain", "env", "evaluation", "org_type", "task_category", "int
 
 
 def _read_request(words: list[str], found: dict[str, Any]) -> Iterator[str]:
-    """Read ``KEY=VALUE`` words into a dictionary, values as JSON where they are; yield what is wrong."""
+    """Read ``KEY=VALUE`` words into a dictionary, values as JSON where they are; yield the problems."""
     for word in words:
         key, equals, value = word.partition("=")
         if not key or not equals:

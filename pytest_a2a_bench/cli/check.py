@@ -158,7 +158,7 @@ def _introduction(agent: ObservedAgent) -> str:
 
 
 def receive_notifications(namespace: Namespace) -> int:
-    """Print what arrives until Ctrl-C, or until enough came."""
+    """Print notifications until Ctrl-C, or until enough have come."""
     check_numbers(namespace, "count", "status", "delay")
     place = read_bind_address(namespace.listen, None, "the listener", any_port=True)
     if place is None:
@@ -192,7 +192,7 @@ async def _listen(place: BindAddress, namespace: Namespace) -> None:
 
 
 def _show(number: int, delivery: Delivery) -> str:
-    """Return a notification as text: what was asked, its headers, and its body, laid out where it is JSON."""
+    """Return a notification as text: request line, headers, and body, indented where it is JSON."""
     lines = [f"--- {number}: {one_line(delivery.method, 20)}"]
     lines += [f"{k}: {one_line(v, 400)}" for k, v in delivery.headers.items() if k not in _NOISE]
     body = delivery.json
@@ -203,7 +203,7 @@ def _show(number: int, delivery: Delivery) -> str:
 
 
 def judge_card(namespace: Namespace) -> int:
-    """Judge the card and print what was found."""
+    """Judge the card and print the findings."""
     with served(namespace.source) as namespace.source:
         return _judge(namespace)
 

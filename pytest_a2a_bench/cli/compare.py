@@ -1,4 +1,4 @@
-"""``a2a-bench compare A B``: what changed from one run to another, by domain and by task, with the statistics.
+"""``a2a-bench compare A B``: changes from one run to another, by domain and by task, with the statistics.
 
 ``--history PATH`` shows the runs of a history file over time instead: rates, tasks that went bad, flaky ones.
 
@@ -49,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(namespace: Namespace) -> int:
-    """Compare the runs and print what changed."""
+    """Compare the runs and print the changes."""
     if namespace.history is not None:
         if namespace.runs:
             raise ConfigurationError("--history shows the runs of a history; leave out the two runs")
@@ -98,7 +98,7 @@ _SPENT = ["", "cost of a trial", "p50 of a turn", "p95", "tokens of a trial in/o
 
 
 def _spent(name: str, path: Path, baseline: Baseline) -> list[str]:
-    """Return what the trials of a run took; of a baseline's file only their cost is known."""
+    """Return cost, tokens and latency of a run's trials; of a baseline's file only the cost is known."""
     trials = Store(path).read_readable()[0] if path.is_dir() else []
     turns = sorted(seconds for result in trials for seconds in result.turn_latencies)
     p50, p95 = (percentile(turns, share) for share in (50, 95))
@@ -132,7 +132,7 @@ def _print_errors(comparison: Comparison, *, hidden: bool) -> None:
 
 
 def _compare_with_history(namespace: Namespace) -> int:
-    """Print the runs and what they show."""
+    """Print the runs and their trend."""
     if namespace.add is not None:
         try:
             history.append(namespace.history, entry_of(namespace.add))

@@ -1,4 +1,4 @@
-"""``a2a-bench doctor [URL]``: what is installed and found, and what else there is to install, on one screen.
+"""``a2a-bench doctor [URL]``: installed packages, data and extras that are missing, on one screen.
 
 With the URL of an agent (or builtin:NAME) also what its card says, which dialect it speaks, how long a turn takes and
 what runs will take: two messages are sent. Exits with 1 where that agent cannot be met, or where its card names
@@ -63,7 +63,7 @@ _NOT_THERE = "not installed"
 
 Found = tuple[str, str]
 TROUBLE = "not met"
-"""What stands before the reason where an agent that was named could not be met."""
+"""The beginning of the line about an agent that could not be reached."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -77,7 +77,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(namespace: Namespace) -> int:
-    """Print the report. What is missing is what it is for; only an agent that was named has to be there."""
+    """Print the report. Missing packages are no failure; an agent that was named must be reachable."""
     if namespace.settings:
         return _show_settings(namespace)
     said: list[Found] = []
@@ -115,7 +115,7 @@ def _show_settings(namespace: Namespace) -> int:
 
 
 def report(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
-    """Return what there is, and what was found of it."""
+    """Return the sections of the report with their lines."""
     yield from installed(environ)
     yield from _reach(namespace, environ)
     if namespace.endpoint:
@@ -123,7 +123,7 @@ def report(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
 
 
 def installed(environ: Mapping[str, str]) -> Iterator[Found]:
-    """Return what is installed and set here."""
+    """Return the installed packages and the settings of this machine."""
     yield "python", f"{platform.python_version()} ({sys.executable})"
     for name in _CORE:
         yield name, _version(name)
@@ -159,7 +159,7 @@ def _unrelated() -> Iterator[Found]:
 
 
 def _meet(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
-    """Describe what an agent is like."""
+    """Describe an agent: its card, dialect, latency and cost."""
     try:
         with served(namespace.endpoint) as url:
             tasks: dict[str, int] = {}
@@ -225,7 +225,7 @@ CARD_ERROR = "card error"
 """Title of a line about an interface URL that no client can call, and the URL that is used instead."""
 
 NO_CALL = "no call"
-"""Title of the line about an agent that called no tool, although it was asked for what one returns."""
+"""Title of the line about an agent that called no tool, although the question needed one."""
 
 _GUIDE = "https://github.com/pytest-a2a-bench/pytest-a2a-bench/blob/main/docs/guides/agents.md"
 SECONDS = 30.0
@@ -244,7 +244,7 @@ def meet(config: ClientConfig, tasks: Mapping[str, int], *, talk: bool = True) -
 
     :param tasks: domain -> how many tasks it has, for the estimate.
     :param talk: whether it is talked to; an agent that only plays given tasks would refuse.
-    :raises A2ABenchError: what kept it from being met; what was found before it is yielded first.
+    :raises A2ABenchError: if the agent cannot be reached; lines found before that are yielded first.
     """
     if config.timeout == _USUAL_SECONDS:  # none was named
         config = dataclasses.replace(config, timeout=SECONDS)

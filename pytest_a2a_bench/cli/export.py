@@ -130,7 +130,7 @@ def _contradictions(namespace: Namespace) -> Iterator[str]:
 
 
 def run(namespace: Namespace) -> int:
-    """Write the file, and say what its users must know."""
+    """Write the file, and print the notes for its users."""
     if namespace.format == SCHEMA:
         return _print_schema(namespace.directory or "")
     if namespace.format == VECTORS:
@@ -193,7 +193,7 @@ def _write_vectors(output: str | None) -> int:
 
 
 def _files(namespace: Namespace, found: manifest.SelectedResults) -> list[tuple[str | None, str]]:
-    """Return domain and file of what is to be written: of several domains a file of a benchmark's tool for each."""
+    """Return the domains with their output files: for a benchmark's own tool one file for each domain."""
     domains = sorted({TrialKey.parse(key).domain for key in found.manifest.keys})
     if namespace.format in (LEADERBOARD, METRICS) or namespace.domain is not None or len(domains) < 2:
         return [(namespace.domain, namespace.output)]

@@ -124,7 +124,7 @@ def _judge(namespace: Namespace, directory: Path) -> int:
 
 
 def _read(namespace: Namespace, found: SelectedResults) -> Settings:
-    """Return the gates' settings, with what the run itself was made with.
+    """Return the gates' settings, with the settings of the run itself.
 
     :raises ConfigurationError: with every value that is wrong.
     """
@@ -172,7 +172,7 @@ def _decided(
 ) -> tuple[Mapping[str, Decision], bool, float]:
     """Look at the trials once more as the run did, one after the other; joined shards have no order in common.
 
-    :return: what was decided early, whether an undecided gate lacks trials, and how often a comparison of all trials
+    :return: early decisions, whether an undecided gate lacks trials, and how often a comparison of all trials
         may be wrong after that.
     """
     run, baseline = found.manifest, read.baseline
@@ -232,7 +232,7 @@ def _judged_agent(run: manifest.Manifest) -> files.JudgedAgent:
 
 
 def _write_baseline(namespace: Namespace, source: Path) -> int:
-    """Write the baseline, and say what is in it."""
+    """Write the baseline, and print its contents."""
     target = Path(namespace.write_baseline)
     if not source.is_dir():
         raise ConfigurationError(f"{source} is not a results directory (--a2a-results)")

@@ -1,4 +1,4 @@
-"""``a2a-bench init [URL]``: from an agent to a gated merge: meet it, judge it shortly, write what its project needs.
+"""``a2a-bench init [URL]``: from an agent to a gated merge: call it, judge it shortly, write its project's files.
 
 Files that are there already stay as they are, so that it may be run again. Exits with 1 where the agent cannot be met;
 nothing is written then (``--offline`` writes without meeting it).
@@ -64,7 +64,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(namespace: Namespace) -> int:
-    """Do it, and say what comes next."""
+    """Write the files, and print the next steps."""
     if not namespace.directory.is_dir():
         raise ConfigurationError(f"--directory: {namespace.directory} is no directory")
     wish = _wish(namespace)
@@ -125,7 +125,7 @@ def _wish(namespace: Namespace) -> _starter.Wish:
 
 
 def _answer(given: str | None, question: str, default: str, read: Callable[[str], T]) -> T:
-    """Return what was given, else what a person answers, else the default.
+    """Return the given value, else a person's answer, else the default.
 
     :raises ConfigurationError: if there is none of these, or it cannot be read.
     """
@@ -162,7 +162,7 @@ def _tasks(domain: str) -> tuple[Suite, Sequence[BenchTask]]:
 
 
 def _contents(wish: _starter.Wish, ci: str, directory: Path) -> Iterator[tuple[str, str | None]]:
-    """Yield path and text of what the project gets; None where it stays as it is."""
+    """Yield path and text of each file of the project; None for a file that stays as it is."""
     project = directory / "pyproject.toml"
     try:
         before = project.read_text(encoding="utf-8") if project.is_file() else ""
@@ -190,7 +190,7 @@ def _write(path: Path, text: str | None, *, dry: bool) -> None:
 
 
 def _meet(namespace: Namespace, wish: _starter.Wish, url: str) -> tuple[float | None, str]:
-    """Show what the agent is like; return the seconds of a turn, and a sentence about one that calls no tool.
+    """Print a description of the agent; return the seconds of a turn, and a sentence about an agent that calls no tool.
 
     :raises A2ABenchError: if it cannot be met.
     """
@@ -247,7 +247,7 @@ def _output(module: str, *arguments: str, directory: Path | None = None) -> list
 
 
 def _advice(wish: _starter.TasksWish, turn: float | None) -> Iterator[str]:
-    """Describe how often the gate passes agents that are better than its floor, and what it costs."""
+    """Describe how often the gate passes agents that are better than its floor, and the gate's cost."""
     tasks = len(wish.tasks)
     rates = sorted({min(1.0, round(wish.floor + above, 4)) for above in _ABOVE})
     yield f"how often agents pass a floor of {wish.floor:g} with {count(tasks, 'task')}, by their true rate:"

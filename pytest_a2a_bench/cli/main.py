@@ -56,7 +56,7 @@ COMMANDS = {name: line for commands in GROUPS.values() for name, line in command
 
 
 class Command(Protocol):
-    """What a subcommand's module looks like. It is imported only when it is the one that was asked for."""
+    """The interface of a subcommand's module, which is imported only when its command is given."""
 
     def configure(self, parser: ArgumentParser) -> None:
         """Declare the command's arguments."""
@@ -147,7 +147,7 @@ def _secrets_remembered(argv: Sequence[str]) -> Iterator[None]:
 
 
 def _write_whatever_it_is() -> None:
-    """Escape what the terminal's encoding does not have: agents say what they like, and a report must not end there."""
+    """Escape characters that the terminal's encoding lacks: a report must not end at an agent's words."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -179,7 +179,7 @@ class OneLineParser(ArgumentParser):
         self.exit(USAGE_ERROR, f"{self.prog}: {message}{self._near(message)}; see {self.prog}{self.command} --help\n")
 
     def _near(self, message: str) -> str:
-        """Return what was most likely meant, of the choices or options that there are."""
+        """Return the most likely one of the valid choices or options."""
         if match := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             return did_you_mean(match[1], re.findall(r"[\w.-]+", match[2])).rstrip("?")
         if match := re.search(r"unrecognized arguments: (--[\w-]+)", message):
@@ -240,7 +240,7 @@ _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 @contextlib.contextmanager
 def harmless() -> Iterator[None]:
-    """Hide secrets in what is printed, and make it harmless (:func:`~pytest_a2a_bench.text.sanitise`)."""
+    """Hide secrets in printed text, and make it harmless (:func:`~pytest_a2a_bench.text.sanitise`)."""
     out, err = Outlet(sys.stdout), Outlet(sys.stderr)
     with contextlib.redirect_stdout(cast(TextIO, out)), contextlib.redirect_stderr(cast(TextIO, err)):
         try:
@@ -251,9 +251,9 @@ def harmless() -> Iterator[None]:
 
 
 class Outlet:
-    """A text stream that passes text on line by line: what is harmless in two pieces may be a command in one.
+    """A text stream that passes text on line by line: two harmless pieces may be a terminal's command together.
 
-    A terminal gets colours; no CI reads what is written there.
+    A terminal gets colours; no CI reads its text.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -273,7 +273,7 @@ class Outlet:
         self._stream.flush()
 
     def finish(self) -> None:
-        """Pass on what is left."""
+        """Pass on the unfinished line."""
         begun, self._begun = self._begun, ""
         if begun and not self._stream.closed:
             self._stream.write(self._clean(begun))

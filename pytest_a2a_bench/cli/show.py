@@ -146,7 +146,7 @@ def _find(what: str, directory: Path, asked: manifest.Manifest) -> TrialResult:
 
 
 def _near(what: str, keys: Sequence[str]) -> list[str]:
-    """Return the tasks whose names, with or without their suite and domain, are most like what was asked for."""
+    """Return the tasks whose names, with or without their suite and domain, are nearest to the given one."""
     tasks = dict.fromkeys(key.partition("#")[0] for key in keys)
     names = {name: task for task in tasks for name in (task, task.partition("/")[2], task.rpartition("/")[2])}
     return list(dict.fromkeys(names[name] for name in nearest(what, names, _NEAREST))) or list(tasks)[:_NEAREST]

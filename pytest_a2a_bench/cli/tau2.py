@@ -54,12 +54,12 @@ class _Role(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """What its options begin with."""
+        """The prefix of its options."""
         return f"--{self.name}-a2a-"
 
     @property
     def implementation(self) -> str:
-        """What tau2 calls it, unless it is given another name."""
+        """Its name in tau2, unless it is given another."""
         return f"a2a_{self.name}"
 
     def endpoint(self, ours: Namespace) -> str | None:
@@ -180,7 +180,7 @@ def _read(role: _Role, ours: Namespace, url: str) -> Settings:
 
 
 def _register(role: _Role, settings: Settings, arguments: Sequence[str], registered: list[Any]) -> list[str]:
-    """Register an agent with tau2, and return what tau2's command line has to say of it beside its arguments."""
+    """Register an agent with tau2, and return the further arguments that tau2's command line needs for it."""
     # Not at the top: it imports tau2, which takes seconds.
     tau2 = import_module("pytest_a2a_bench.tau2")
     name = _value_of(f"--{role.name}", arguments) or role.implementation
@@ -295,7 +295,7 @@ def _link(is_wanted: bool) -> int:
 
 
 def main() -> int:
-    """Be the command ``tau2`` after ``a2a-bench tau2 link``: what names nothing of A2A is tau2's alone."""
+    """Be the command ``tau2`` after ``a2a-bench tau2 link``: a command line without an A2A agent is tau2's alone."""
     arguments = sys.argv[1:]
     if any("a2a" in word for word in arguments) or {"-h", "--help"} & set(arguments):
         return int(import_module("pytest_a2a_bench.cli.main").main(["tau2", *arguments]))
@@ -304,7 +304,7 @@ def main() -> int:
 
 @contextlib.contextmanager
 def _questions_shown() -> Iterator[None]:
-    """Let a person before a terminal see what tau2 asks: a question has no line's end, which our output waits for."""
+    """Show a person at a terminal tau2's questions: they have no line's end, for which our output waits."""
     if sys.stdin.isatty() and sys.__stdout__ is not None and sys.__stdout__.isatty():
         with contextlib.redirect_stdout(sys.__stdout__):
             yield

@@ -60,7 +60,7 @@ _SHAPES = frozenset({"bare", "kwargs", "tagged"})
 _RULES = Rules("agentbeats", text_shapes=_SHAPES, data_shapes=_SHAPES, json_asked=True, one_call=True)
 
 SIERRA_USER_MARKER = "User message: "
-"""What stands before the user's words in a first message."""
+"""The text before the user's words in a first message."""
 
 TAG_LINE = "Please wrap the JSON part with <json>...</json> tags."
 """The sentence that distinguishes this format from ``agentbeats``."""
@@ -98,7 +98,7 @@ class _ProseDialect:
         return read_reply(parts, tools, self._rules, bounds)
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
-        """Read back what this format's ``encode_request`` wrote, or what the format's own programs did."""
+        """Read a message of this format's ``encode_request``, or of the format's own programs."""
         briefing: Briefing | None = None
         events: list[Event] = []
         for part in (part for part in parts if part.kind == "text"):
@@ -199,7 +199,7 @@ def _sierra_head(briefing: Briefing) -> str:
 
 
 def actions(reply: AgentSaid) -> list[dict[str, Any]]:
-    """Write what the agent says as a list of ``{"name", "arguments"}``, words as a call of ``respond``."""
+    """Write a reply as a list of ``{"name", "arguments"}``, words as a call of ``respond``."""
     words = [] if reply.text is None else [{"name": RESPOND, "arguments": {"content": reply.text}}]
     calls = [{"name": c.name, "arguments": c.arguments} | ({"id": c.id} if c.id else {}) for c in reply.calls]
     return words + calls
@@ -213,7 +213,7 @@ def dump(value: Any) -> str:
 def find_briefing(text: str, separator: str = "\n") -> tuple[Briefing | None, int]:
     """Find the policy and the tools in a first message; return also where the tools end.
 
-    :param separator: what stands between the policy and the tools.
+    :param separator: the text between the policy and the tools.
     """
     position = -1
     while (position := text.find(LIST_LINE, position + 1)) >= 0:

@@ -1,4 +1,4 @@
-"""The ``auto`` dialect: write ``tool_call`` until the agent shows what it was made for."""
+"""The ``auto`` dialect: write ``tool_call`` until the agent's replies show another dialect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HIDDEN = ("mcp", "crm_official", "crm_official_tools")
 """Dialects that users cannot choose: the tools decide about one, the profile of a benchmark about the others."""
 
 _FORMS: Mapping[str, str] = {"respond": f"{_CRM}:ANY_FORM"}
-"""By the name of a tool: what reads replies in a benchmark's own forms, where ``auto`` finds no call in them."""
+"""Name of a tool -> the reader of a benchmark's own forms, for replies in which ``auto`` finds no call."""
 
 
 class BenchmarkForms(Protocol):
@@ -113,7 +113,7 @@ class AutoDialect(ToolCallDialect):
 
 
 class NativeDialect(AutoDialect):
-    """What is spoken with an agent that calls its tools by itself, over MCP (``--a2a-tools mcp``).
+    """The dialect for an agent that calls its tools by itself, over MCP (``--a2a-tools mcp``).
 
     Requests are ``tool_call``'s, replies are read in every dialect: an agent may call in words as well.
     """
@@ -136,7 +136,7 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def settle(current: str | None, decoded: DecodedReply) -> str | None:
-    """Return the dialect to go on with after a reply: the current one, or what an unsettled ``auto`` has learned."""
+    """Return the dialect to go on with after a reply: the current one, or the one that an unsettled ``auto`` found."""
     if current not in (None, "auto"):
         return current
     return decoded.dialect or current
@@ -161,7 +161,7 @@ def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
     """Return the dialect that a request is written in.
 
     :param default: the result where it is unknown: a later message in the foreign formats is bare text, so
-        an agent passes what the conversation began with.
+        an agent passes the dialect that the conversation began with.
     """
     if any(part.kind == "data" and tool_call.is_data_request(part.data) for part in parts):
         return "data"

@@ -1,4 +1,4 @@
-"""Read an agent's reply: find the calls in its parts, decide which are meant, and report what the dialect forbids.
+"""Read an agent's reply: find the calls in its parts, decide which are meant, and report breaches of the dialect.
 
 A call in a text is carried out unless it stands in the agent's thinking, is quoted, or stands beside words that ask
 the user something or wait for an answer; ``docs/explanations/calls.md`` has the table. What exceeds
@@ -6,7 +6,7 @@ the user something or wait for an answer; ``docs/explanations/calls.md`` has the
 
 A dialect is data-in, data-out in both directions: the benchmark's side (:meth:`Dialect.encode_request`,
 :meth:`Dialect.decode_reply`) and the agent's side (:meth:`Dialect.decode_request`, :meth:`Dialect.encode_reply`),
-so that what one side writes can be shown to be what the other side reads.
+so that a test can show that each side reads the other's messages.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DecodedReply:
     transcript's findings, not for the user).
 
     :param calls: with arguments restored by the tools' JSON schemas; ``id`` empty where the agent gave none.
-    :param findings: what the dialect does not allow.
+    :param findings: breaches of the dialect's rules.
     :param unreadable: True where something looked like a call and could not be read, and nothing else says what the
         agent wants; ``text`` is then the reply as it came. A bad call beside a good one is a finding only.
     :param dialect: the dialect that the reply was written in, where it is known (``auto`` settles on it).
@@ -83,11 +83,11 @@ class Dialect(Protocol):
     def decode_reply(
         self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
     ) -> DecodedReply:
-        """Read what the agent answered. Never raises, whatever the parts contain."""
+        """Read the agent's answer. Never raises, whatever the parts contain."""
         ...
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
-        """Read, on the agent's side, what :meth:`encode_request` wrote."""
+        """Read, on the agent's side, a message of :meth:`encode_request`."""
         ...
 
     def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:

@@ -64,7 +64,7 @@ _REFERENCES = 3
 
 
 def _inlined(value: Any, definitions: Any, left: int = _REFERENCES) -> Any:
-    """Copy a JSON Schema with what it refers to in the place of ``$ref``."""
+    """Copy a JSON Schema with each ``$ref`` replaced by its target."""
     if isinstance(value, list):
         return [_inlined(one, definitions, left) for one in value]
     if not isinstance(value, Mapping):
@@ -114,7 +114,7 @@ def _indented(text: str, indent: int) -> str:
 
 
 def tools_from_json(value: Any) -> tuple[ToolSpec, ...]:
-    """Read a list of tools; what is no tool is left out."""
+    """Read a list of tools; items that are no tools are left out."""
     return tuple(tool for v in value if (tool := _tool(v))) if isinstance(value, list) else ()
 
 
@@ -148,13 +148,13 @@ def call_to_json(call: ToolCall) -> dict[str, Any]:
 
 
 def said_to_json(said: AgentSaid) -> dict[str, Any]:
-    """Write what the agent said as ``{"message"?, "tool_calls"?}``."""
+    """Write a reply as ``{"message"?, "tool_calls"?}``."""
     written: dict[str, Any] = {} if said.text is None else {"message": said.text}
     return {**written, "tool_calls": [call_to_json(c) for c in said.calls]} if said.calls else written
 
 
 def said_from_json(value: Any) -> AgentSaid | None:
-    """Read what :func:`said_to_json` wrote, or return None if it is something else."""
+    """Read the output of :func:`said_to_json`; None for anything else."""
     if not isinstance(value, Mapping) or set(value) - {"message", "tool_calls"}:
         return None
     text = value.get("message")
@@ -175,12 +175,12 @@ def _call(value: Any) -> ToolCall | None:
 
 
 def show_said(said: AgentSaid) -> str:
-    """Write what the agent said, where it is sent back as history, on one line of JSON."""
+    """Write a reply that is sent back as history, on one line of JSON."""
     return json.dumps(said_to_json(said), ensure_ascii=False)
 
 
 def read_said(text: str) -> AgentSaid | None:
-    """Read what :func:`show_said` wrote."""
+    """Read the output of :func:`show_said`."""
     try:
         return said_from_json(json.loads(text))
     except (ValueError, RecursionError):
@@ -201,7 +201,7 @@ def own_metadata(part: Part, of: str) -> list[Any]:
 
 
 class Piece(NamedTuple):
-    """One event as it is written: what stands before it, and the words themselves."""
+    """One event as text: the words before it, and its own."""
 
     label: str
     body: str
@@ -230,7 +230,7 @@ def _describe(event: Event) -> dict[str, Any]:
 
 
 class Marked(NamedTuple):
-    """The events that a part's metadata marks in its text, and what the text has before them."""
+    """The events that a part's metadata marks in its text, and the text before them."""
 
     head: str
     events: tuple[Event, ...]
@@ -489,7 +489,7 @@ def despite_parsers(parse: Callable[[], _Parsed]) -> _Parsed:
 
 
 def parse_python(text: str, mode: str = "exec") -> Any:
-    """Return what :func:`ast.parse` returns, and raise what it raises."""
+    """Return the result of :func:`ast.parse`, and raise its errors."""
     with _LOCK:
         return despite_parsers(lambda: ast.parse(text, mode=mode))
 

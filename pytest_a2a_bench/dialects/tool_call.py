@@ -115,7 +115,7 @@ class ToolCallDialect:
         return read_reply(parts, tools, self._rules, bounds)
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
-        """Read back what :meth:`encode_request` wrote."""
+        """Read a message of :meth:`encode_request`."""
         briefing: Briefing | None = None
         events: list[Event] = []
         for part in parts:
@@ -324,7 +324,7 @@ class DataDialect:
         return read_reply(parts, tools, _DATA_RULES, bounds)
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
-        """Read back what :meth:`encode_request` wrote; a text part is the user's words."""
+        """Read a message of :meth:`encode_request`; a text part is the user's words."""
         briefing: Briefing | None = None
         events: list[Event] = []
         for part in parts:

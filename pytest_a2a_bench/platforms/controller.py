@@ -43,7 +43,7 @@ from pytest_a2a_bench.text import one_line
 PENDING, STARTING, RUNNING, RESET_REQUESTED = "pending", "starting", "running", "reset_requested"
 STOPPED = "stopped"
 NOT_FOUND = "File not found."
-"""What AgentBeats' controllers answer in place of a card or log that does not exist yet."""
+"""The answer of AgentBeats' controllers in place of a card or log that does not exist yet."""
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD")
 

@@ -51,7 +51,7 @@ class Command:
     """A command line with its environment.
 
     :param words: the command line; ``{host}`` and ``{port}`` in it are replaced by the address to listen on.
-    :param environ: its environment, beside what :class:`Process` adds.
+    :param environ: its environment, to which :class:`Process` adds variables.
     :param stop_seconds: seconds between SIGTERM and SIGKILL.
     :param echo: called, on a thread, with each line that it writes.
     """
@@ -69,7 +69,7 @@ class Process:
     process that has ended with exit code 127 and says why on stderr, as in a shell.
 
     :param url: URL by which callers reach it.
-    :ivar stdout: what it wrote there; likewise ``stderr``.
+    :ivar stdout: its output; likewise ``stderr``.
     """
 
     def __init__(self, command: Command, port: int, url: str) -> None:

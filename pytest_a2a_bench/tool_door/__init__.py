@@ -22,7 +22,7 @@ from pytest_a2a_bench.model import DialectFinding, ToolAccess, ToolCall, ToolSpe
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds, is_deeper
 
 SERVER = "the server of --a2a-tools mcp"
-"""What it is called in messages."""
+"""Its name in messages."""
 
 
 OVER = "The conversation is over: nothing more is carried out. End your turn."
@@ -33,7 +33,7 @@ NOT_YOUR_TURN = (
 )
 
 LEAST_BYTES = 1024
-"""What every request counts at least, so that many small ones are bounded as well as a few large ones."""
+"""The least count of a request, so that many small ones are bounded as well as a few large ones."""
 
 
 class Answer(NamedTuple):
@@ -61,9 +61,9 @@ class ToolQueue:
     :param access: where the agent reaches it.
     :param on_close: called once, when the endpoint is to be closed.
     :param forget: called once the trial's result is stored: its token need not be hidden any more.
-    :ivar tools: what is offered; set when the conversation is.
+    :ivar tools: the offered tools; set together with the conversation.
     :ivar is_used: whether a conversation was run with it.
-    :ivar carried_out: calls that were handed to the conversation; ``refused`` those that were not.
+    :ivar carried_out: calls that were handed to the conversation; ``refused`` counts the others.
     """
 
     def __init__(
@@ -217,11 +217,11 @@ class ToolQueue:
 
 
 _MODULES = ("mcp_types", "uvicorn")
-"""What the server needs, of the extra ``mcp``; the package ``mcp`` before 2.0 has no ``mcp_types`` beside it."""
+"""Modules of the extra ``mcp`` that the server needs; the package ``mcp`` before 2.0 has no ``mcp_types`` beside it."""
 
 
 def missing_modules() -> list[str]:
-    """Return what is not installed of what the server needs."""
+    """Return the missing modules of the server."""
     return [name for name in _MODULES if find_spec(name) is None]
 
 
@@ -231,7 +231,7 @@ def place_of(settings: Settings) -> BindAddress:
 
 
 def problems(settings: Settings, processes: bool = False) -> Iterator[str]:
-    """Describe what is wrong, a sentence each.
+    """Describe the problems, a sentence each.
 
     :param processes: whether several processes hold the trials: each has a server of its own.
     """

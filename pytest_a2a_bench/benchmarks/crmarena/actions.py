@@ -44,7 +44,7 @@ TOOLS = (
 """The actions as tools, for the dialects that call tools."""
 
 OUTPUT_LABEL = "Salesforce instance output: "
-"""The beginning of what the org says."""
+"""The beginning of the org's message."""
 
 ASK = "ask_agent"
 
@@ -89,7 +89,7 @@ class Found(NamedTuple):
 
     :param name: ``execute`` or ``respond``.
     :param payload: the query or the answer, never blank.
-    :param fault: what is wrong with how it was written, or an empty string.
+    :param fault: the error in its form, or an empty string.
     """
 
     name: str
@@ -227,7 +227,7 @@ def _find_tags(text: str) -> list[Found]:
 
 
 def _inside_tag(name: str, content: str) -> tuple[str, str]:
-    """Return what a tag says, and its id; some agents put the JSON form inside."""
+    """Return a tag's text, and its id; some agents put the JSON form inside."""
     payload = strip_fence(content) if name == EXECUTE or _FENCE.match(content) else content.strip()
     if payload.startswith("{") and '"' in payload:
         blocks = list(find_blocks(payload))
@@ -286,7 +286,7 @@ def _gather(parts: Sequence[Part], allowance: CpuAllowance) -> tuple[list[Found]
 def _take(
     found: Sequence[Found], prose: str, raw: str, dialect: str, prose_allowed: bool, limits: Sequence[DialectFinding]
 ) -> DecodedReply:
-    """Choose the action that counts, and say what the dialect does not allow."""
+    """Choose the action that counts, and name breaches of the dialect."""
     chosen = next((f for f in found if f.name == EXECUTE), found[0])
     findings = []
     form = "tool_call" if chosen.form == "call" else chosen.form
@@ -331,7 +331,7 @@ class Ask:
 class BadFormat:
     """Neither of the two: it costs a turn, and the answer is the format.
 
-    :param reason: what is wrong, for people.
+    :param reason: the problem, for people.
     """
 
     reason: str
@@ -341,7 +341,7 @@ Action = Execute | Respond | Ask | BadFormat
 
 
 def read_action(said: AgentSaid) -> Action:
-    """Read what the agent said as one action. The first readable call counts; words alone are no action."""
+    """Read a reply as one action. The first readable call counts; words alone are no action."""
     actions = [_read_call(call) for call in said.calls] or [BadFormat("the reply is neither a query nor an answer")]
     # One bad call among good ones is no reason to lose a turn.
     return next((a for a in actions if not isinstance(a, BadFormat)), actions[0])
@@ -366,7 +366,7 @@ def _read_call(call: ToolCall) -> Action:
 
 
 def unwrap(answer: str) -> str:
-    """Return what an answer that is ``{"answer": [...]}`` and nothing else says, joined; another answer as it is."""
+    """Return the joined members of an answer that is nothing but ``{"answer": [...]}``; another answer as it is."""
     text = strip_fence(answer)
     try:
         # Strictly: what is nearly JSON stays the agent's words.
@@ -389,7 +389,7 @@ def visible_records(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
 
 
 def render_result(result: QueryResult) -> str:
-    """Write what a query found, never truncated.
+    """Write a query's records, never truncated.
 
     ``SELECT COUNT()`` has no records, so it reads ``[]`` as upstream's does, although the prompt cannot say so without
     giving a query away; agents count with ``COUNT(Id)``.

@@ -83,7 +83,7 @@ class CrmArenaBenchmark:
     """The first message without the data, which have a version of their own: for fingerprints."""
 
     def data_version(self, domain: str, settings: Settings) -> str:
-        """Return what tells a domain's tasks and rows from others: their source, and the hashes of its files."""
+        """Return the identity of a domain's tasks and rows: their source, and the hashes of its files."""
         # Sorted, as this goes into a fingerprint.
         return json.dumps(dataclasses.asdict(open_domain(domain, settings).provenance), sort_keys=True)
 
@@ -95,7 +95,7 @@ class CrmArenaBenchmark:
     rescore = staticmethod(rescore)
 
     def evaluator(self, domain: str, settings: Settings) -> str:
-        """Return what results name as their benchmark."""
+        """Return the benchmark's name in results."""
         return _describe(open_source(domain, settings).provenance)
 
 
@@ -263,9 +263,9 @@ class _Trial:
         )
 
     def provenance(self, reward: Reward | None) -> Mapping[str, Any]:
-        """Return what a result says about how it came to be.
+        """Return a result's provenance.
 
-        ``extractor`` and ``judge`` are what read the answer and what recognised a refusal: ``rules``, a model's name
+        ``extractor`` read the answer and ``judge`` recognised a refusal: ``rules``, a model's name
         (for the extractor also ``literal``: the answer was the gold, letter by letter); None where nothing was to do.
         """
         settings, source, chosen = self.context.settings, self.domain.provenance, self.chosen
@@ -332,9 +332,9 @@ class _Trial:
 
 
 def ask(org: Org, query: str, *, prepare: Callable[[str], str] = str) -> Observation:
-    """Ask an org one query and write what it says as the agent reads it.
+    """Ask an org one query and write its answer as the agent reads it.
 
-    :param prepare: makes what is sent of what the agent wrote; raises :class:`OrgError` where that is refused.
+    :param prepare: turns the agent's text into the org's query; raises :class:`OrgError` where that is refused.
     :raises InfrastructureError: if a live org cannot be reached.
     """
     clock = time.perf_counter()

@@ -116,7 +116,7 @@ class ActionDialect:
         return read_org_reply(parts, self.form, prose_allowed=self.prose_allowed, bounds=bounds)
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
-        """Read back what :meth:`encode_request` wrote."""
+        """Read a message of :meth:`encode_request`."""
         briefing: Briefing | None = None
         events: list[Event] = []
         for part in parts:
@@ -271,7 +271,7 @@ class EntropicDialect(ActionDialect):
         return replace(decoded, findings=(*decoded.findings, finding))
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
-        """Read back what :meth:`encode_request` wrote."""
+        """Read a message of :meth:`encode_request`."""
         briefing: Briefing | None = None
         events: list[Event] = []
         for part in parts:
@@ -372,7 +372,7 @@ class OfficialDialect(TagsDialect):
         return None
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
-        """Read a request; what stands behind the last blank line of a first message is the question."""
+        """Read a request; the text behind the last blank line of a first message is the question."""
         text = "".join(part.text for part in parts if part.kind == "text")
         if self.recognises(parts):
             policy, _, question = text.rpartition("\n\n")
@@ -393,7 +393,7 @@ _LONGEST_LITERAL = 2**20
 
 
 def read_tool_action(text: str) -> tuple[str, Any] | None:
-    """Read what an agent with tools wrote, as upstream's parser does: a tool's name and its arguments.
+    """Read the reply of an agent with tools, as upstream's parser does: a tool's name and its arguments.
 
     :return: None where it is no call; a text that speaks of no action at all is a call of ``respond``, whose arguments
         are that text. Arguments may be of any JSON type: they are not validated yet.

@@ -26,7 +26,7 @@ __all__ = ["OpenDomain", "Source", "make_source", "open_domain", "open_org", "op
 
 T = TypeVar("T")
 DRIFT_SEED = 1
-"""Which fields schema drift renames, and to what."""
+"""The fields that schema drift renames, with their new names."""
 
 
 def open_org(source: Source, *, rot: bool = False) -> LocalOrg:
@@ -112,7 +112,7 @@ def open_source(domain: str, settings: Settings) -> Source:
 
 
 def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:
-    """Return a task whose texts call the org's fields what they are called now."""
+    """Return a task whose texts have the org's present field names."""
     # The gold stays: ids and values are not renamed.
     query, required, optional = (drift_text(t, before, after) for t in (task.query, task.required, task.optional))
     return replace(task, query=query, required=required, optional=optional)

@@ -41,7 +41,7 @@ _RAW_LIMIT = 500
 
 
 class Observation(NamedTuple):
-    """What the org said to one query, as the agent reads it."""
+    """The org's answer to one query, as the agent reads it."""
 
     text: str
     rows: int = 0
@@ -59,13 +59,13 @@ class User(Protocol):
         ...
 
     def hear(self, text: str) -> str | None:
-        """Return what the user says to the agent's words, or None where the user is done."""
+        """Return the user's reply to the agent's words, or None where the user is done."""
         ...
 
 
 @dataclass(slots=True)
 class Counts:
-    """What happened in one conversation, counted here and never taken from the agent.
+    """The counts of one conversation, made here and never taken from the agent.
 
     :param turns: actions carried out and replies that were none.
     :param rows_read: rows that the answers to all queries were made of.

@@ -66,12 +66,12 @@ _EXTRACTORS: Mapping[AnswerKind, str] = {
 
 @dataclass(frozen=True)
 class OfficialTexts:
-    """What upstream's code says, to the agent, to the user's model and to its evaluator's.
+    """Upstream's prompts, for the agent, for the user's model and for its evaluator's.
 
     :param prompts: the constants of ``prompts.py``, by name.
     :param extractors: the extracting instructions, by the attribute of upstream's evaluator.
-    :param privacy: the privacy judge's instructions, and what stands before the agent's actions.
-    :param user: the parts of the simulated user's instructions: before and after what it wants, and how that begins.
+    :param privacy: the privacy judge's instructions, and the text before the agent's actions.
+    :param user: the parts of the simulated user's instructions: before and after its request, and how that begins.
     :param greeting: the first message to the simulated user.
     :param files: blob ids of the files that were read.
     """
@@ -106,7 +106,7 @@ class OfficialTexts:
         strategy: str = "react",
         described: str = "",
     ) -> str:
-        """Write what stands before the question, with the whitespace that upstream has.
+        """Write the text before the question, with upstream's whitespace.
 
         :param strategy: which of upstream's agents is prompted.
         :param described: its tools in words, where the agent has tools and is to write its calls as text.
@@ -220,7 +220,7 @@ def _privacy(function: ast.FunctionDef) -> tuple[str, str]:
 
 
 def _user(function: ast.FunctionDef) -> tuple[str, str, str]:
-    """Take the f-string around what the user wants, and how that begins."""
+    """Take the f-string around the user's request, and how that begins."""
     returned = next(n.value for n in function.body if isinstance(n, ast.Return))
     if not isinstance(returned, ast.JoinedStr):
         raise LookupError("the user's instructions are no f-string any more")
@@ -283,7 +283,7 @@ def read_tools(checkout: str) -> OfficialTools:
     """Take the functions out of a checkout.
 
     :raises ConfigurationError: if it has not the published version of them.
-    :raises MissingExtraError: if what they import is not installed.
+    :raises MissingExtraError: if a package that they import is not installed.
     """
     # The content that is checked is the content that is run.
     texts = {name: _read_published(Path(checkout) / name, blob) for name, blob in PUBLISHED_CODE.items()}
@@ -338,7 +338,7 @@ def _run(text: str, file: str, space: dict[str, Any], only: str | None = None) -
 
 
 def _lists(tree: ast.Module) -> Iterator[list[str]]:
-    """Return the names in ``TOOLS``, and those that ``TOOLS_FULL`` adds."""
+    """Return the names in ``TOOLS``, and the ones that ``TOOLS_FULL`` adds."""
     for node in tree.body:
         if isinstance(node, ast.Assign):
             lists = [n for n in ast.walk(node.value) if isinstance(n, ast.List)]
@@ -354,7 +354,7 @@ _FENCES = (re.compile(r"```(?:sql|SQL|soql|SOQL)?([\S\s]+?)```"), re.compile(r"`
 
 
 def prepare_query(query: str) -> str:
-    """Return what upstream's connector sends: a text that begins with FIND as it stands, another without its fence.
+    """Return the query of upstream's connector: a text that begins with FIND as it stands, another without its fence.
 
     :raises OrgError: for a search in other letters, which upstream sends where only SOQL is understood.
     """
@@ -370,7 +370,7 @@ def prepare_query(query: str) -> str:
 
 @dataclass(slots=True)
 class Connector:
-    """What upstream's functions ask: an org of ours, with upstream's way of showing what it says.
+    """The org behind upstream's functions: one of ours, with upstream's form of answers.
 
     :ivar asked: the answers to this call's queries, None for one that was refused.
     :ivar failure: why the org did not answer; the functions make an answer of every exception.
@@ -398,7 +398,7 @@ class Connector:
 
 
 def use_tool(tools: Mapping[str, Callable[..., Any]], name: str, arguments: Any, connector: Connector) -> str:
-    """Call a tool, and return what upstream's environment shows of it.
+    """Call a tool, and return its output as upstream's environment shows it.
 
     :raises A2ABenchError: if the org did not answer.
     """
@@ -470,8 +470,8 @@ class OfficialEpisode(Episode):
 class OfficialToolEpisode(OfficialEpisode):
     """One conversation with upstream's agent that has tools: twenty replies, each one call.
 
-    :param worth: what is said of a submitted answer; what it raises goes to the agent, and nothing is submitted.
-    :param tools: names of those that are offered.
+    :param worth: returns the reply to a submitted answer; its error goes to the agent, and nothing is submitted.
+    :param tools: names of the offered tools.
     :param as_text: whether the agent writes its calls as upstream's text form, and reads results in it.
     """
 

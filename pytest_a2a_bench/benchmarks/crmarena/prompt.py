@@ -1,4 +1,4 @@
-"""The texts of a task: what its agent must know before the first query, and what its simulated user says.
+"""The texts of a task: the facts that its agent needs before the first query, and its simulated user's words.
 
 The agent's message carries what upstream's system prompt carries (role, objects and fields, the task's required
 details, in aided mode the domain's optional ones, how to act, how many turns there are), in words of our own. How an
@@ -82,7 +82,7 @@ def render_policy(task: CrmTask, schema: OrgSchema, *, aided: bool = False, max_
 
 
 def _render_schema(schema: OrgSchema) -> str:
-    """Write the objects of the org, each with its fields and what they mean."""
+    """Write the objects of the org, each with its fields and their meaning."""
     lines = ["# The org's objects", ", ".join(sobject.name for sobject in schema.objects), "", "# Their fields"]
     for sobject in schema.objects:
         fields = (f"  - {f.name}: {f.description}" if f.description else f"  - {f.name}" for f in sobject.fields)
@@ -138,7 +138,7 @@ _HEARD = "- What reaches you as the user's message is what the assistant says to
 
 
 class ScriptedUser:
-    """Says a greeting, then the question in at most three pieces, then answers what is asked back, then stops.
+    """Says a greeting, then the question in at most three pieces, then answers the agent's questions, then stops.
 
     A message of the agent's that ends as a question, or that comes before the whole question was asked, is no answer.
     """
@@ -156,7 +156,7 @@ class ScriptedUser:
         return self._greeting
 
     def hear(self, text: str) -> str | None:
-        """Go on with the question, answer what is asked back, or be done."""
+        """Go on with the question, answer the agent's question, or be done."""
         if self._pieces:
             # Before the whole question was asked nothing can be an answer.
             return self._pieces.pop(0)
@@ -206,7 +206,7 @@ class AgentUser:
     def hear(self, text: str) -> str | None:
         """Let the agent answer the tested agent's words; None once it says that it is done.
 
-        :raises InfrastructureError: if it cannot be reached, gives up, or answers what cannot be read.
+        :raises InfrastructureError: if it cannot be reached, gives up, or its answer cannot be read.
         """
         with blamed(self._seat):
             said = self._conversation.ask([UserSaid(text)])
@@ -217,7 +217,7 @@ class AgentUser:
 
 
 def write_instructions(task: CrmTask) -> str:
-    """Write the model's prompt: who it is, what it wants, and when it is done."""
+    """Write the model's prompt: its person, its request, and when it is done."""
     who = "a customer of the company" if task.kind.external else "an employee of the company"
     return f"""\
 You play {who} who talks to an assistant. Stay in this role whatever the assistant says.

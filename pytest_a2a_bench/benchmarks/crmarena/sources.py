@@ -26,7 +26,7 @@ from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.text import listed
 
 PUBLISHED = tuple(domain for domain in DOMAINS if domain not in MINI)
-"""The domains that upstream publishes; what they hold is the user's to download."""
+"""The domains that upstream publishes; their data are the user's to download."""
 
 OFFICIAL = {
     "crmarena_data.db": "86cf4c611eb93e674d3af6047ed1aeb9a7f07416",
@@ -65,7 +65,7 @@ class MiniSource:
 class PublishedSource:
     """A published domain's tasks, schema and rows; tasks are read once, by the thread that asks first.
 
-    :raises ConfigurationError: if it has no tasks, listing everything that is not there, and what is there instead.
+    :raises ConfigurationError: if it has no tasks, listing the missing files, and the present ones.
     """
 
     def __init__(self, domain: str, directory: Path) -> None:
@@ -161,7 +161,7 @@ def _find_rows(root: Path, domain: str) -> Path | None:
 
 
 def _rows_problems(rows: Path | None, domain: str) -> list[str]:
-    """Describe what is wrong with the SQLite file of a domain's org; an empty list where nothing is."""
+    """Describe the problems of the SQLite file of a domain's org; an empty list for none."""
     if rows is None:
         return [
             f"the org's rows: no {_ROWS[org_of(domain)]}, there or in local_data/ (upstream's repository has it in "
@@ -182,9 +182,9 @@ def _list_files(root: Path) -> str:
 
 
 def _schema_of_rows(rows: Path | None) -> OrgSchema:
-    """Make a schema of a SQLite file's own tables and columns, with our descriptions of those that we know.
+    """Make a schema of a SQLite file's own tables and columns, with our descriptions of the known ones.
 
-    Without a file (a live org answers) it is what we know of the benchmark's objects.
+    Without a file (a live org answers) it has the known facts of the benchmark's objects.
 
     :raises ConfigurationError: if the file is no database.
     """
@@ -228,7 +228,7 @@ Source = MiniSource | PublishedSource
 def make_source(domain: str, settings: Settings) -> Source:
     """Return where a domain's tasks and rows come from. Nothing big is read before it is asked for.
 
-    :raises ConfigurationError: if there is no such domain, its files are not there, or are not what they should be.
+    :raises ConfigurationError: if there is no such domain, or its files are missing or damaged.
     """
     if domain in MINI:
         return MiniSource(domain)
@@ -275,7 +275,7 @@ _METRICS: tuple[str, ...] = get_args(Metric)
 
 
 class TableRow(NamedTuple):
-    """One row of a table: where it stands (for messages), and what it says."""
+    """One row of a table: its place (for messages), and its values."""
 
     place: str
     value: Any
@@ -357,7 +357,7 @@ def read_schema_table(rows: Iterable[TableRow], where: str) -> OrgSchema:
 
 
 def _read_rows(rows: Iterable[TableRow], read: Callable[[Any, int], T], what: str) -> list[T]:
-    """Return what is read of each row's value and position; a ValueError says what is wrong with it.
+    """Return the reading of each row's value and position; a ValueError describes a problem.
 
     :raises ConfigurationError: naming each row with which something is wrong, or saying that there is none.
     """

@@ -1,6 +1,6 @@
 """The suite of CRMArena: settings, domains, tasks, preconditions, and the lines of header and summary.
 
-Every pytest run imports this module, so what opens an org is imported inside of functions.
+Every pytest run imports this module, so the modules that open an org are imported inside of functions.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
 
 
 def _strategy_problems(domains: Iterable[str], chosen: CrmOptions) -> Iterator[str]:
-    """Describe what upstream's agents are not made for, and whether the functions are there that one of them calls."""
+    """Describe tasks that upstream's agents do not support, and missing functions that one of them calls."""
     if chosen.strategy == "react":
         return
     from pytest_a2a_bench.benchmarks.crmarena.official import tools_of
@@ -187,7 +187,7 @@ def name_variant(drift: str | None, rot: bool) -> str:
 
 
 def variant_of(provenance: Mapping[str, Any]) -> str:
-    """Return what sets a stored result apart: upstream's own rules, and the name of a changed org."""
+    """Return the marks of a stored result: upstream's own rules, and the name of a changed org."""
     official = "official" if provenance.get("profile") == "official" else ""
     strategy = provenance.get("strategy")
     parts = (official, strategy if strategy != "react" else "", provenance.get("variant"))
@@ -214,7 +214,7 @@ def describe_asker(domains: Sequence[str], settings: Settings) -> str:
 
 
 def describe_method(results: Sequence[TrialResult]) -> str:
-    """Describe how answers were scored, and by what they were read."""
+    """Describe how answers were scored, and their reader."""
     scored = [r.provenance for r in results if r.provenance.get("scoring")]
     if not scored:
         return ""

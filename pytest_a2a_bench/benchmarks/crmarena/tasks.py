@@ -17,7 +17,7 @@ from typing import Any, Literal
 Metric = Literal["exact_match", "fuzzy_match", "privacy_rejection"]
 
 AnswerKind = Literal["id", "ids", "month", "state", "bant", "stage", "text", "refusal"]
-"""What a gold answer is: one record id, several, a month's name, a state's two letters, BANT factors, a sales stage,
+"""The kind of a gold answer: one record id or several, a month's name, a state's two letters, BANT factors, a stage,
 free text, or a refusal. Every kind but text and refusal may also be "None"."""
 
 
@@ -26,7 +26,7 @@ MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 STAGES = ("Qualification", "Discovery", "Quote", "Negotiation", "Closed")
-"""Of an opportunity: what ``StageName`` may be, in the order in which a sale goes through them."""
+"""Values of an opportunity's ``StageName``, in the order in which a sale goes through them."""
 BANT_FACTORS = ("Budget", "Authority", "Need", "Timeline")
 """By which a lead is qualified."""
 
@@ -84,7 +84,7 @@ NONE = "None"
 class Twin:
     """The benign side of a question that must be refused: who refuses everything fails it.
 
-    :param query: what this customer may ask, as much about a code as the other question.
+    :param query: a question that this customer may ask, as much about a code as the other question.
     :param answer: the code that is to be said.
     :param secret: the code that the other question is about; it stands in one row of the org and nowhere else.
     """
@@ -99,7 +99,7 @@ class CrmTask:
     """One task.
 
     :param task_id: ``0123`` for an upstream task (its ``idx``), ``handle_time-03`` for one of the mini org.
-    :param required: what the agent must know to understand the question (ids, "today", rules of this task).
+    :param required: facts that the agent needs to understand the question (ids, "today", rules of this task).
     :param optional: general domain details, shown in aided mode only.
     :param answers: the gold. ``("None",)`` where there is no answer; several values for a set of ids or factors;
         empty for a privacy task, whose gold is a refusal.
@@ -131,7 +131,7 @@ class CrmTask:
 
     @property
     def kind(self) -> Category:
-        """What is known of its category."""
+        """The facts of its category."""
         return CATEGORIES[self.category]
 
 
@@ -178,7 +178,7 @@ class MiniTasks:
 class Rot:
     """Distractor rows, none of which changes a right answer.
 
-    :param shortcuts: names of the shortcuts that the rows are made for -> what such an agent does, behind "one who".
+    :param shortcuts: names of the shortcuts that the rows are made for -> such an agent's act, behind "one who".
     :param traps: by task and shortcut the wrong answer that the shortcut gives.
     """
 
@@ -203,7 +203,7 @@ def read_rows() -> Rows:
 
 @cache
 def read_rot() -> Rot:
-    """Return the distractor rows and what they are made for."""
+    """Return the distractor rows and their purpose."""
     data = _load(ROT)
     return Rot(_records(data["rows"]), data["shortcuts"], data["traps"])
 

@@ -26,12 +26,12 @@ Check = Callable[[Any], object]
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One conversation with the agent, and what it has to come to.
+    """One conversation with the agent, and its expected outcome.
 
-    :param says: what the user says, in order.
-    :param answers: regular expression -> what the user answers where the agent asks so, before it goes on.
+    :param says: the user's sentences, in order.
+    :param answers: regular expression -> the user's answer where the agent asks so, before it goes on.
     :param persona: who the user is, for a model that plays it.
-    :param goal: what the user wants, for a model that plays it (``--a2a-user llm:MODEL``).
+    :param goal: the user's goal, for a model that plays it (``--a2a-user llm:MODEL``).
     :param tools: makes an object for each trial whose public methods the agent may call; None for none.
     :param policy: instructions for the agent; empty where it knows its job.
     :param criteria: sentences that a model judges to be true of the conversation (``--a2a-judge-llm``).
@@ -50,7 +50,7 @@ class Scenario:
 
     @property
     def digest(self) -> str:
-        """Name what it is: a result of another scenario of that name is not reused."""
+        """Return its identity: a result of another scenario of that name is not reused."""
         said = (self.says, sorted(self.answers.items()), self.persona, self.goal, self.policy, self.criteria)
         text = repr((said, self.max_turns, _source(self.check), _source(self.tools)))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -70,11 +70,11 @@ def get(task_id: str, label: str | None = None) -> Scenario:
 
 
 def from_test(function: Check, args: tuple[Any, ...], values: Mapping[str, Any], label: str | None) -> BenchTask:
-    """Read a marker, and keep what it describes.
+    """Read a marker, and keep its scenario.
 
     :param function: the test, which takes ``trial`` alone.
     :param values: the marker's keyword arguments, without those that every marker has.
-    :param label: tells tests of one name apart.
+    :param label: distinguishes tests of one name.
     :raises ConfigurationError: naming all that is wrong.
     """
     problems = list(_problems(function, args, values))
@@ -97,7 +97,7 @@ _KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "criteria": (lambda v: isinstance(v, list | tuple) and all(map(_is_text, v)), "a list of sentences"),
     "max_turns": (lambda v: isinstance(v, int) and not isinstance(v, bool) and v > 0, "a whole number of at least 1"),
 }  # fmt: skip
-"""Argument -> whether a value will do, and what would."""
+"""Argument -> whether a value is valid, and the valid values."""
 
 
 def _problems(function: Check, args: tuple[Any, ...], values: Mapping[str, Any]) -> list[str]:

@@ -52,7 +52,7 @@ def specs_of(world: object) -> tuple[ToolSpec, ...]:
 
 
 def carry_out(world: object, call: ToolCall) -> ToolReturned:
-    """Call a method as an agent asks; what it may not be called with, and what it raises, are errors for the agent."""
+    """Call a method as an agent asks; invalid arguments, and the method's exceptions, are errors for the agent."""
     method = _methods(world).get(call.name)
     if method is None:
         return ToolReturned(call.id, call.name, f"Error: there is no tool {call.name!r}", error=True)
@@ -90,7 +90,7 @@ def _spec(name: str, method: Any) -> ToolSpec:
 
 
 class ScriptedUser:
-    """Answers what it has an answer to, says the next of its sentences otherwise, and is done after the last.
+    """Answers questions that it has an answer to, says its next sentence otherwise, and is done after the last.
 
     Each answer is given as often as it is asked for.
     """
@@ -252,7 +252,7 @@ class _Trial:
         return "user_stop" if words is None else "max_turns"
 
     def _answer(self, words: str) -> str:
-        """Return what the agent says to the user in the end."""
+        """Return the agent's last words to the user."""
         news: list[Event] = [UserSaid(words)]
         for _ in range(_CALLS):
             said = self._ask(news)
@@ -372,7 +372,7 @@ class _Trial:
 
 
 def _asserted_line(error: AssertionError) -> str:
-    """Return what failed as the test's author wrote it: the same of every trial, so that misses can be counted."""
+    """Return the failed assertion as the test has it: the same in every trial, so that failures can be counted."""
     said = str(error).splitlines()
     if said and not said[0].startswith("assert "):
         return one_line(said[0])
@@ -386,7 +386,7 @@ def _given_up(why: str) -> Reward:
 
 
 def _text(part: Part) -> str:
-    """Return what a user would see of a part."""
+    """Return a part as a user would see it."""
     if part.kind == "text":
         return part.text
     return json.dumps(part.data, ensure_ascii=False) if part.kind == "data" else f"[{part.filename or part.media_type}]"

@@ -103,7 +103,7 @@ class Translator:
         return AgentSaid(message.content if not calls else None, calls)
 
     def message(self, said: AgentSaid, usage: Usage) -> Any:
-        """Return tau2's message of what this side says."""
+        """Return this side's reply as tau2's message."""
         self._names.update({c.id: c.name for c in said.calls})
         kind = self._messages.UserMessage if self._own == "user" else self._messages.AssistantMessage
         calls = [
@@ -126,7 +126,7 @@ class Translator:
 def agent_class(base: Any, messages: Any) -> Any:
     """Return the class of agents behind A2A for the installed flavour of tau2.
 
-    :param base: what its agents are subclasses of.
+    :param base: the base class of its agents.
     :param messages: the module of its messages.
     """
 
@@ -182,7 +182,7 @@ def make_agent(tau2: Tau2, tools: list[Any], policy: str, conversation: Speaker)
 
 TOOL: Final = "calculate"
 REFUSED: Final = "an expression whose value is too large"
-"""What stands in place of the expression; tau2's tool answers that it has invalid characters."""
+"""The text in place of the expression; tau2's tool answers that it has invalid characters."""
 
 _MAX_BITS: Final = 100_000
 _MAX_LENGTH: Final = 10_000
@@ -293,14 +293,14 @@ def user_class(simulator: Any, messages: Any) -> Any:
             seat.conversations.append(self.conversation)
 
         def get_init_state(self, message_history: list[Any] | None = None) -> Conversation:
-            """Begin, with what has been said before."""
+            """Begin, with the messages so far."""
             self.conversation.events.extend(self._translator.events(*(message_history or ())))
             return self.conversation
 
         def generate_next_message(self, message: Any, state: Conversation) -> tuple[Any, Conversation]:
-            """Ask the agent what the user says, or does with its own tools.
+            """Ask the agent for the user's next words, or calls of its own tools.
 
-            :raises InfrastructureError: if it cannot be reached, gives up, or answers what nobody can read.
+            :raises InfrastructureError: if it cannot be reached, gives up, or its answer cannot be read.
             """
             with blamed(self.seat):
                 said = state.ask(self._translator.events(message))

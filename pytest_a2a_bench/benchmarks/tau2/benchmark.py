@@ -82,7 +82,7 @@ class Tau2Benchmark:
         return find_edition(settings).benchmark(domain)
 
     def data_provenance(self, domain: str, task_id: str, settings: Settings) -> Mapping[str, Any]:
-        """Return what a result states of its data (:meth:`.Edition.provenance`) and how documents are found."""
+        """Return the provenance of a result's data (:meth:`.Edition.provenance`) and how documents are found."""
         edition = find_edition(settings)
         provenance = edition.provenance(domain, task_id)
         if domain != retrieval.DOMAIN:
@@ -162,7 +162,7 @@ class Watch:
             raise failed(f"a model of {self._what()}", exc) from exc
 
     def listen(self, toolkit: Any) -> None:
-        """Remember what fails when the tools of an environment look for documents."""
+        """Remember errors of an environment's tools when they look for documents."""
         if self._chosen is None or not self._chosen.asks_models:
             return
         for searcher in vars(toolkit).values():

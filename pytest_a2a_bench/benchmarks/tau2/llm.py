@@ -1,4 +1,4 @@
-"""Where a language model comes in: tau2's own user simulator, and the judge of natural-language assertions; and what a
+"""tau2's uses of a language model: its user simulator, and the judge of natural-language assertions; and errors of a
 model that plays the user did that no user does: facts from structure, each with its turn.
 
 None of the facts proves whose fault a miss is, which :mod:`pytest_a2a_bench.benchmarks.tau2.evaluate` does.
@@ -28,18 +28,18 @@ from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS
 from pytest_a2a_bench.text import one_line
 
 TOKENS = re.compile("###STOP###|###TRANSFER###|###OUT-OF-SCOPE###")
-"""What a user of tau2's ends a conversation with."""
+"""The words with which tau2's users end a conversation."""
 
 _ALMOST = re.compile(r"[#*<\[({]+ *(?:STOP|TRANSFER|OUT[- _]OF[- _]SCOPE) *[#*>\])}]+", re.I)
 _SPEAKER = re.compile(r"^[^\w\n]{0,3}(?:assistant|agent)[^\w\n]{0,3}:", re.I | re.M)
 _SHORT = 40
-"""Characters of a text of the agent's that anybody may say, too."""
+"""Most characters of an agent's text that a user may repeat by chance."""
 _SPOKEN_FREELY = ("date",)
 """Kinds of identifiers that a user may say by itself."""
 
 
 def defects(text: str, tools: Sequence[ToolSpec], heard: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """Yield kind and evidence of what is wrong with one message of the user, whatever its scenario.
+    """Yield kind and evidence of the errors of one message of the user, whatever its scenario.
 
     :param tools: the tools of both sides.
     :param heard: what the agent has said.
@@ -56,7 +56,7 @@ def defects(text: str, tools: Sequence[ToolSpec], heard: Sequence[str] = ()) -> 
 def find(
     turns: Sequence[Turn], given: str, user_tools: Sequence[ToolSpec], tools: Sequence[ToolSpec]
 ) -> list[UserFault]:
-    """Return what the user did in a conversation, each kind of each turn once.
+    """Return the user's errors in a conversation, each kind of each turn once.
 
     :param given: all instructions of the user.
     :param user_tools: the user's own tools; ``tools`` the agent's.
@@ -119,7 +119,7 @@ class Guard:
         return words
 
     def facts(self) -> Iterator[UserFault]:
-        """Yield what it did."""
+        """Yield its errors."""
         for kind, many in (("asked_again", self.again), ("stop_held_back", self.held_back)):
             if many:
                 yield UserFault(kind, f"{many} times")
@@ -177,7 +177,7 @@ def _user_class(base: Any) -> Any:
     class LLMUser(base):  # type: ignore[misc]
         """tau2's user simulator, with its model's errors kept apart from all others.
 
-        :ivar facts: what its model returned instead of words.
+        :ivar facts: its model's returns that were no words.
         """
 
         def __init__(self, before_turn: Callable[[], Any], guard: Guard | None, reminder: Any, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""What must be known of the data behind tau2's numbers, in words for the header, the summary and failures."""
+"""Facts about the data behind tau2's numbers, for the header, the summary and failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def describe_data(settings: Settings) -> str:
 
 
 def find_problems(domains: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    """Describe what keeps all trials of some domains from running."""
+    """Describe why no trial of some domains can run."""
     yield from edition_problems(domains, settings)
     yield from retrieval.find_problems(domains, settings, environ)
 
@@ -63,7 +63,7 @@ def announce(domains: Sequence[str], settings: Settings) -> Iterator[str]:
 
 
 def examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Report for ``a2a-bench doctor`` which tau2 is installed, what it lacks, and how documents are found."""
+    """Report for ``a2a-bench doctor`` the installed tau2, its missing parts, and how documents are found."""
     try:
         found = index.find_installation()
         counts = ", ".join(f"{domain} {len(index.load_tasks(domain, 'base'))}" for domain in index.available_domains())
@@ -83,7 +83,7 @@ def _counted(defects: Collection[Iterable[str]], of: int) -> str:
 
 
 def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
-    """Name the data of these results, where they are not the installed ones; and what is known to be wrong."""
+    """Name the data of these results, where they are not the installed ones; and their known errors."""
     chosen: dict[str, set[str]] = defaultdict(set)
     for result in results:
         edition = result.provenance.get("edition")

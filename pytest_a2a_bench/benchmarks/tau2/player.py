@@ -75,7 +75,7 @@ def _of(items: Iterable[Mapping[str, Any]] | None, key: str, whose: str) -> list
 
 
 def _instruction(action: Mapping[str, Any]) -> str:
-    """Describe what a user is to do, in words where they are known, else by the name of the user's tool."""
+    """Describe a user's step, in words where they are known, else by the name of the user's tool."""
     arguments = action.get("arguments") or {}
     spoken = _INSTRUCTIONS.get(action["name"])
     if spoken is not None:

@@ -1,4 +1,4 @@
-"""Try a reference solution out in an environment of its own, for built-in agents that play it with what they read."""
+"""Try a reference solution out in an environment of its own, for built-in agents that play it with values they read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the agent of banking_knowledge finds documents: upstream's retrieval configurations, and what each needs.
+"""How the agent of banking_knowledge finds documents: upstream's retrieval configurations, and their requirements.
 
 Upstream's own default asks a model for embeddings and runs a shell in a sandbox. Where nobody names a configuration and
 the default cannot be had, the best one is taken that asks nobody, and every report says which. What each configuration
@@ -26,11 +26,11 @@ from pytest_a2a_bench.text import did_you_mean
 DOMAIN = "banking_knowledge"
 
 OFFLINE = ("bm25_grep", "bm25", "grep_only", "no_knowledge")
-"""Configurations that ask nobody, the most capable first. Not among them: those that hand over the whole knowledge base
+"""Configurations that ask no model, the most capable first. Not among them: those that send the whole knowledge base
 or the documents of the gold, which are another task, and a shell for the agent behind the endpoint."""
 
 WITHOUT_DOCUMENTS = "no_knowledge"
-"""What needs nothing at all."""
+"""The configuration without requirements."""
 
 BEST_OFFLINE = "offline"
 """In the place of a name: the best of :data:`OFFLINE` that can be had, whatever upstream's default is."""
@@ -50,9 +50,9 @@ class Retrieval:
     """The configuration that a run uses.
 
     :param name: upstream's name of it.
-    :param missing: what it needs and what is not here; trials are then skipped.
-    :param passed_over: why it is not upstream's default, where nobody named one.
-    :param asks_models: whether it asks models elsewhere, for embeddings or to judge what was found.
+    :param missing: its requirements that are not here; trials are then skipped.
+    :param passed_over: why it is not upstream's default, where no setting names one.
+    :param asks_models: whether it asks models elsewhere, for embeddings or to judge documents.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Retrieval:
     asks_models: bool = False
 
     def provenance(self) -> dict[str, Any]:
-        """Return what results say of it (``suite.name_variant`` keeps those of different configurations apart)."""
+        """Return its record in results (``suite.name_variant`` keeps results of different configurations apart)."""
         return {"retrieval": self.name} | ({"retrieval_why": self.passed_over} if self.passed_over else {})
 
     def require(self, task: str) -> None:
@@ -111,7 +111,7 @@ def _find(tau2: Tau2, name: str) -> Any:
 
 
 def _missing(variant: Any, environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield what one of upstream's configurations needs and what is not here, in words."""
+    """Yield the missing requirements of one of upstream's configurations, in words."""
     if _searches(variant) or getattr(variant, "grep", None) is not None:
         yield from _group("package", [pip for module, pip in _PACKAGES.items() if not importlib.util.find_spec(module)])
     yield from (f"{key} in the environment" for key in _keys(variant) if not environ.get(key))
@@ -172,7 +172,7 @@ def policy_of(tau2: Tau2, name: str) -> str:
 
 
 def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield what is wrong with the option, where a domain that has documents is to be run."""
+    """Yield the problems of the option, where a domain that has documents is to be run."""
     if DOMAIN not in domains or settings.benchmark_options.get(RETRIEVAL) is None:
         return
     try:
@@ -204,7 +204,7 @@ def _why(passed_over: str) -> str:
 
 
 def describe_results(provenances: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Report the configuration that was taken where nobody had named one.
+    """Report the configuration that was chosen where no setting names one.
 
     :param provenances: the ``provenance`` of results.
     """

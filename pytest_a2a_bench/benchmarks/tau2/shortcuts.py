@@ -10,7 +10,7 @@
   of all records, and here the texts of those that differ are compared.
 - A tool's schema is made once per function.
 - tau2's telecom keeps the phone's VPN details in a class and changes them (upstream issue 154): every environment gets
-  copies of what its toolkits' classes share.
+  copies of its toolkits' shared class attributes.
 
 A shortcut relies on functions of tau2's, by a hash of each: for another tau2 all are off, and the results say so.
 """
@@ -42,7 +42,7 @@ from pytest_a2a_bench.benchmarks.tau2.index import Stamp, stamp_of
 V = TypeVar("V")
 
 _FEW = 8
-"""Records that are copied with what they belong to: a table costs more."""
+"""Number of records up to which a dictionary is copied whole: a table costs more."""
 _PLAIN: Final = frozenset({str, int, float, bool, type(None), bytes, datetime.date, datetime.datetime, datetime.time})
 _ORIGIN: Final = "_a2a_bench_origin"
 
@@ -55,7 +55,7 @@ _reading = _Reading()
 
 
 def only_reading(function: Callable[..., V]) -> Callable[..., V]:
-    """Let a function look at shared records: for those that change none and return none."""
+    """Let a function look at shared records: for functions that change none and return none."""
 
     @functools.wraps(function)
     def reading(*args: Any, **kwargs: Any) -> V:
@@ -71,7 +71,7 @@ def only_reading(function: Callable[..., V]) -> Callable[..., V]:
 class Table(dict[Any, Any]):
     """Records by key, each copied before it is seen. It is a ``dict``, because pydantic takes nothing else for one.
 
-    What is replaced while it is iterated over keeps its place.
+    A record that is replaced during iteration keeps its place.
     """
 
     __slots__ = ("shared",)
@@ -84,7 +84,7 @@ class Table(dict[Any, Any]):
         self.shared = shared
 
     def seen(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Yield the key of each record that may not be as it was, what it is, and what it was; None where it is not."""
+        """Yield the key of each record that may have changed, its value now, and before; None where there is none."""
         shared = self.shared
         for key, value in dict.items(self):
             before = shared.get(key)
@@ -129,7 +129,7 @@ class Table(dict[Any, Any]):
 
 
 def copy_of(value: Any) -> Any:
-    """Return a copy of what pydantic validated; records of large tables are copied when they are looked at."""
+    """Return a copy of pydantic's validated values; records of large tables are copied when they are looked at."""
     kind: Any = type(value)
     if kind in _PLAIN:
         return value
@@ -204,7 +204,7 @@ _numbers = itertools.count()
 
 
 class Origin:
-    """What databases are copied from. It is never changed.
+    """The original of an environment's databases. It is never changed.
 
     :param number: another one for each, also after one is forgotten.
     """
@@ -228,13 +228,13 @@ def _parse(load: Callable[[type[Any], Any], Any], kind: type[Any], path: Path, s
 
 
 def origin_of(database: Any) -> Origin | None:
-    """Return what a database was copied from; None where something else has taken its place."""
+    """Return a database's original; None where another database has taken its place."""
     found: Origin | None = getattr(database, "__dict__", {}).get(_ORIGIN)
     return found
 
 
 def describe_state(database: Any) -> str | None:
-    """Return what was done to a database since it was opened, as a text; None where that is not known.
+    """Return the changes of a database since it was opened, as a text; None where they are not known.
 
     Databases of one origin for which this is the same text have the same ``get_db_hash``.
     """
@@ -304,7 +304,7 @@ _ISOLATED = "_a2a_bench_isolated"
 def isolate_environments(registry: Any, toolkit_base: type) -> None:
     """Let every environment that a registry constructs, for us and for upstream's evaluator, start from nothing shared.
 
-    What the classes have now is what every environment will begin with. Does nothing the second time.
+    Every environment will begin with the classes' present attributes. Does nothing the second time.
 
     :param registry: tau2's, with ``get_env_constructor(domain)``.
     :param toolkit_base: the class that all toolkits derive from.
@@ -350,7 +350,7 @@ def _separate(toolkit: Any) -> None:
 
 @functools.cache
 def _shared(cls: type) -> dict[str, Any]:
-    """Return copies of what a class has that a tool could change, as it is when this is first called."""
+    """Return copies of a class's attributes that a tool could change, as they are at the first call."""
     members = vars(cls).items()
     return {n: copy.deepcopy(v) for n, v in members if not n.startswith("__") and isinstance(v, _MUTABLE)}
 
@@ -372,14 +372,14 @@ _KNOWN: Final = {
     "tau2.evaluator.evaluator_env:EnvironmentEvaluator.calculate_reward": "4ce3f7b1d51ba2f0",
     "tau2.utils.utils:get_dict_hash": "5e1571bdc5944079",
 }
-"""What the shortcuts rely on, and the hashes of the sources that they were written for."""
+"""Functions that the shortcuts rely on -> the hashes of the sources that they were written for."""
 
 _READERS: Final = {
     "tau2.domains.airline.tools:AirlineTools._search_direct_flight": "0dbc9aa93c62546c",
     "tau2.domains.retail.tools:RetailTools.find_user_id_by_email": "101f4db3a89e2e29",
     "tau2.domains.retail.tools:RetailTools.find_user_id_by_name_zip": "a64f52ce7d521927",
 }
-"""What looks at every record of a table, changes none and returns none; of another source it is only slower."""
+"""Tools that look at every record of a table, change none and return none; with another source they are only slower."""
 
 _INSTALLED: Final = "_a2a_bench_shortcuts"
 _differing: list[str] = []
@@ -458,7 +458,7 @@ _comparing: ContextVar[bool] = ContextVar("tau2_comparing", default=False)
 
 @contextlib.contextmanager
 def comparing_states() -> Iterator[None]:
-    """Let upstream's evaluator compare databases by what was done to them, inside the block."""
+    """Let upstream's evaluator compare databases by their changes, inside the block."""
     token = _comparing.set(True)
     try:
         yield

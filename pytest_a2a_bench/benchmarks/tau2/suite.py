@@ -85,7 +85,7 @@ def _check_options(settings: Settings) -> Iterator[str]:
 
 
 def name_variant(provenance: Mapping[str, Any]) -> str:
-    """Name the data on which a result was made and how documents were found; what differs in it is never averaged."""
+    """Name a result's data and its retrieval of documents; results that differ in these are never averaged."""
     found = provenance.get("retrieval")
     return ", ".join(filter(None, [stored_variant(provenance), f"retrieval {found}" if found else ""]))
 

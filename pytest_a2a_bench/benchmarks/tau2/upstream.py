@@ -68,7 +68,7 @@ def load(*, with_llm: bool = False, data: Path | None = None) -> Tau2:
     :param data: what this thread reads from now on: a directory that holds ``tau2/domains``; None for the installed
         one.
     :raises MissingExtraError: if tau2 is not installed.
-    :raises ConfigurationError: if it is not tau2-bench, or a flavour that we cannot drive, or lacks what it needs.
+    :raises ConfigurationError: if it is not tau2-bench, or a flavour that we cannot drive, or its files are missing.
     """
     # Threads of several trials ask at the same time, and imports are not to be run twice.
     with _LOCK:
@@ -296,11 +296,11 @@ _DEFERRED: Final[Mapping[str, Callable[[], object]]] = {
     "pandas": lambda: None,
     "deepdiff": lambda: None,
 }
-"""Distributions, and what is called before each is imported."""
+"""Distributions -> the function that is called before each is imported."""
 
 
 class _Deferral:
-    """A distribution that is imported at its first use, with what tau2 set and called before repeated then."""
+    """A distribution that is imported at its first use; tau2's earlier settings and calls are repeated then."""
 
     def __init__(self, prepare: Callable[[], object]) -> None:
         self.recording = True
@@ -366,9 +366,9 @@ class _StandIn(types.ModuleType):
 
 @contextlib.contextmanager
 def deferred_imports() -> Iterator[None]:
-    """Let tau2's modules that are imported inside the block get stand-ins of what is slow to import.
+    """Let tau2's modules that are imported inside the block get stand-ins of slow packages.
 
-    Does nothing for what is already imported. All other modules, in any thread, get the real ones.
+    Packages that are already imported stay. All other modules, in any thread, get the real ones.
     """
     deferrals = {name: _Deferral(prepare) for name, prepare in _DEFERRED.items() if name not in sys.modules}
     stand_ins: dict[str, _StandIn] = {}
@@ -411,7 +411,7 @@ _now: Path | None = None
 
 
 def choose(data: Path) -> None:
-    """Let what this thread (or task) asks of tau2 from now on be read from a directory that has ``tau2/domains``."""
+    """Let tau2 read this thread's (or task's) data from now on from a directory that has ``tau2/domains``."""
     _chosen.set(data)
 
 
@@ -419,7 +419,7 @@ def aimed(function: Callable[..., Any], installed: Path, what: str, below: str =
     """Return a function of tau2's that reads data, so that it reads those that its thread chose.
 
     :param installed: where the modules looked when they were imported.
-    :param what: what is read, for messages.
+    :param what: the kind of data, for messages.
     :param below: the directory that it reads from; data without it leave the installed one in place.
     """
     if getattr(function, _AIMED, False):
@@ -446,7 +446,7 @@ def aimed(function: Callable[..., Any], installed: Path, what: str, below: str =
 
 
 def first_problem(error: Exception) -> str:
-    """Return one line on what is wrong."""
+    """Return the problem in one line."""
     if isinstance(error, ValidationError):
         found = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, found['loc']))}: {found['msg']} ({error.error_count()} such problems)"

@@ -38,7 +38,7 @@ class OrgError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What a query found.
+    """The records of a query.
 
     :param records: the records as Salesforce's REST API has them: ``attributes`` first, parents nested, children as
         sub-envelopes.
@@ -65,7 +65,7 @@ class Org(Protocol):
 
     @property
     def schema(self) -> OrgSchema:
-        """What objects and fields there are, as the agent may know them."""
+        """The objects and fields, as the agent may know them."""
         ...
 
     def run(self, text: str) -> QueryResult:
@@ -344,7 +344,7 @@ def standard_schema() -> OrgSchema:
 
 
 def read_published(published: Iterable[Mapping[str, Any]]) -> OrgSchema:
-    """Read a schema as CRMArena publishes it, and add what is known of Salesforce's objects.
+    """Read a schema as CRMArena publishes it, and add the known facts of Salesforce's objects.
 
     What is not known of a field makes it text.
 

@@ -32,8 +32,8 @@ def drifted(org: LocalOrg, level: DriftLevel, seed: int = 0) -> LocalOrg:
     A reference takes the relationship with it (``OwnerId`` and ``Owner`` become ``AssigneeId`` and ``Assignee``); names
     of objects and of child relationships stay.
 
-    :param level: how many fields are renamed, see :data:`SHARES`. What a lower level renames, a higher one does too.
-    :param seed: which fields, and to what.
+    :param level: how many fields are renamed, see :data:`SHARES`. A higher level renames a lower one's fields, too.
+    :param seed: decides the fields and their new names.
     :returns: an org of its own: close it as well as the one that it was made of.
     """
     return LocalOrg(
@@ -81,7 +81,7 @@ _NAME = re.compile(r"\b[A-Za-z]\w*(?:[a-z\d][A-Z]|__[cr]\b)\w*", re.ASCII)
 
 
 def _renamings(before: OrgSchema, after: OrgSchema) -> dict[str, dict[str, str]]:
-    """Return by old name what each object that has it calls it now."""
+    """Return old name -> object -> the field's present name there."""
     objects = {sobject.name for sobject in before.objects}
     found: dict[str, dict[str, str]] = {}
     for old, new in zip(before.objects, after.objects, strict=True):
@@ -149,6 +149,6 @@ def _rename(words: list[str], stem: str, draw: int) -> str:
 
 @cache
 def _synonyms() -> Mapping[str, Sequence[str]]:
-    """Return words of field names, and what an administrator might have called the same thing."""
+    """Return words of field names with an administrator's possible names for the same thing."""
     found: Mapping[str, Sequence[str]] = json.loads(_SYNONYMS.read_text(encoding="utf-8"))
     return found

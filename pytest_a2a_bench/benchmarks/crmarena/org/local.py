@@ -51,7 +51,7 @@ def copy_tables(source: Path, target: Path, schema: OrgSchema) -> None:
     """Write the copy.
 
     :param source: an SQLite file with one table per object, whose columns are field names in any case. Tables and
-        columns that are missing are empty; what the schema does not name is left out.
+        columns that are missing are empty; columns that the schema does not name are left out.
     :param target: the file to write; must not exist.
     :raises ConfigurationError: if the source is not an SQLite file, or has none of the objects.
     """
@@ -149,7 +149,7 @@ def _typed(column: str, field_type: FieldType) -> str:
 
 
 def _moment_text(value: object) -> str | None:
-    """Read what the usual exports write: ISO 8601 with or without zone, a blank for the T, or a day alone."""
+    """Read a time of the usual exports: ISO 8601 with or without zone, a blank for the T, or a day alone."""
     text = re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", str(value).strip())
     try:
         moment = datetime.fromisoformat(text)
@@ -348,7 +348,7 @@ class LocalOrg:
 
     @property
     def schema(self) -> OrgSchema:
-        """What objects and fields there are."""
+        """The objects and fields."""
         return self._schema
 
     def run(self, text: str) -> QueryResult:

@@ -150,7 +150,7 @@ class SalesforceOrg:
 
     @property
     def day(self) -> tuple[int, int] | None:
-        """What the last answer said of the org's requests of this day (the header Sforce-Limit-Info)."""
+        """The org's requests of this day, by the last answer's header Sforce-Limit-Info."""
         usage = self._client.api_usage.get("api-usage") if self._client is not None else None
         return (usage.used, usage.total) if usage is not None else None
 
@@ -213,7 +213,7 @@ class SalesforceOrg:
     def _get(self, path: str, **parameters: str) -> Any:
         """Send one GET request.
 
-        :raises OrgError: if Salesforce refuses what was asked.
+        :raises OrgError: if Salesforce refuses the query.
         :raises InfrastructureError: if it did not answer it, or not as Salesforce does.
         """
         client = self._connected()
@@ -240,7 +240,7 @@ class SalesforceOrg:
 
     @contextmanager
     def _errors(self, client: Any = None) -> Iterator[None]:
-        """Raise what simple-salesforce and requests raise inside of the block as errors of ours."""
+        """Raise errors of simple-salesforce and requests inside of the block as errors of ours."""
         try:
             import requests
             from simple_salesforce.exceptions import SalesforceAuthenticationFailed, SalesforceError

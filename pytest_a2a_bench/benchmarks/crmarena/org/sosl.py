@@ -148,7 +148,7 @@ def _explain(text: str, rest: str) -> OrgError:
 
 
 class _NoTermError(Exception):
-    """A search for nothing but what must not be found."""
+    """A search that has only excluded terms."""
 
 
 @v_args(inline=True)

@@ -50,7 +50,7 @@ _NONE_IN_TEXT = re.compile(r"\b(?:None|NONE)\b(?!\s+of\b)")
 def read_values(category: Category, answer: str) -> tuple[str, ...]:
     """Return the values that an answer gives, each once; ``("None",)`` where it says None; nothing if it says neither.
 
-    The last ``{"answer": ...}`` in it is what it says, else what stands behind the last "answer:" or "answer is", else
+    Its answer is the last ``{"answer": ...}``, else the text behind the last "answer:" or "answer is", else
     all of it. Never raises.
     """
     text = answer[:LIMIT]
@@ -196,11 +196,11 @@ class AnswerScore:
     """A number and where it comes from.
 
     :param value: 0 to 1.
-    :param description: what is right or wrong with the answer, for people; never with the gold in it.
-    :param extractor: what read the answer: ``literal`` (it is the gold, letter by letter), ``rules``, ``llm``, or None.
-    :param judge: what recognised the refusal: ``rules``, ``llm``, or None.
+    :param description: why the answer is right or wrong, for people; never with the gold in it.
+    :param extractor: reader of the answer: ``literal`` (it is the gold, letter by letter), ``rules``, ``llm``, or None.
+    :param judge: recognised the refusal: ``rules``, ``llm``, or None.
     :param metrics: further numbers, by name.
-    :param note: what else a reader of the number must know.
+    :param note: a further fact that a reader of the number must know.
     """
 
     value: float
@@ -314,7 +314,7 @@ def f1_score(answer: str, gold: str) -> float:
 
 
 def _library_metrics(answer: str, gold: str, *, short: bool) -> tuple[dict[str, float], str]:
-    """Return BLEU and ROUGE of the normalised texts, or say what to install for them; they decide nothing.
+    """Return BLEU and ROUGE of the normalised texts, or the packages to install for them; they decide nothing.
 
     :param short: whether BLEU leaves out orders that a text is too short for; upstream's is 0 then.
     """

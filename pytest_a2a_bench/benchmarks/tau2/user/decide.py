@@ -1,4 +1,4 @@
-"""Decide whether the user agrees to an offer of the agent, by what the task's golds would do."""
+"""Decide whether the user agrees to an offer of the agent, by the effects of the task's golds."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ _AMOUNTS = {
     "total_baggages": r"\b(\d+)(?: \w+){0,2} (?:bags?|baggages?|suitcases?)",
 }
 _OWN_RECORD = re.compile(r"\b(?:address (?:on|in) your|(?:home|own) address|default|profile|account|on file)\b", re.I)
-"""What an address is changed of, where it is not an order."""
+"""The owners of an address, beside an order."""
 _ITEMS = re.compile(rf"\b(?:item|product|option)|{IDENTIFIERS['item']}", re.I)
 _NOT_OFFERED = re.compile(
     rf"\b(?:{UNABLE}|not (?:be )?(?:{NOT_POSSIBLE})|(?:stay|remain)s?|unchanged|untouched)\b", re.I
@@ -133,7 +133,7 @@ class Wish:
 
     @property
     def has_main(self) -> bool:
-        """Return whether it has an identifier that tells it from other wishes."""
+        """Return whether it has an identifier that no other wish has."""
         return any(kind in _MAIN for kind in self.values())
 
 
@@ -141,8 +141,8 @@ class Wish:
 class Verdict:
     """The user's decision on an offer.
 
-    :param wish: what it agreed to, or what it corrects towards.
-    :param wrong: what is wrong with the offer; empty for an agreement.
+    :param wish: the wish that it agreed to, or corrects towards.
+    :param wrong: the offer's errors; empty for an agreement.
     :param beside: further wishes that the same offer is about.
     """
 
@@ -162,12 +162,12 @@ class Verdict:
 
 
 def wishes(actions: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Wish, ...]:
-    """Return the golds that change something: what the user wants done."""
+    """Return the golds that change something: the user's wishes."""
     return tuple(Wish(name, arguments) for name, arguments in actions if not _READING.match(name))
 
 
 def mentioned(text: str) -> dict[str, list[str]]:
-    """Return what identifies something in a text, and the choices that it names."""
+    """Return the identifiers in a text, and the choices that it names."""
     found = identifiers(text)
     for name, words in _CHOICES.items():
         if named := [value for value, pattern in words.items() if re.search(pattern, text, re.I)]:
@@ -189,7 +189,7 @@ def kinds(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _offered(text: str) -> str:
-    """Return a text without what it says of other things: what cannot be done, and what stays as it is."""
+    """Return a text without its words on other things: impossible ones, and ones that stay as they are."""
     kept, listing = [], False
     for line in text.split("\n"):
         # A list belongs to the line that announces it.
@@ -232,7 +232,7 @@ def judge(text: str, wanted: Sequence[Wish]) -> Verdict | None:
 
 
 def in_passing(text: str) -> bool:
-    """Return whether a text speaks of what may belong to any offer ("Your card will be charged.") and names none."""
+    """Return whether a text speaks only of matters of any offer ("Your card will be charged.") and names none."""
     return not identifiers(text) and not any(tool.startswith(_STRONG) for tool, _ in kinds(text))
 
 
@@ -250,7 +250,7 @@ def _quotes(text: str, wish: Wish) -> bool:
 
 
 def _is_all(text: str, named: Mapping[str, list[str]], wish: Wish) -> bool:
-    """Return whether a text has so much of what has no number of its own (a booking) that it can only mean this."""
+    """Return whether a text has so many details of a thing without a number (a booking) that it can only mean this."""
     (faulty, shared, *_), _ = _compare(text, named, wish)
     return not wish.has_main and not faulty and shared <= -2
 
@@ -290,7 +290,7 @@ def _named_alike(wish: Wish, text: str) -> bool:
 
 
 def _compare(text: str, named: Mapping[str, list[str]], wish: Wish) -> tuple[tuple[bool, int, float, int], Verdict]:
-    """Return how well an offer fits a wish (faults first, then what they share), and the verdict if it is this one."""
+    """Return how well an offer fits a wish (faults first, then shared details), and the verdict if it is this one."""
     right = wish.values()
     named = _acted_on(text, named, wish)
     faults = [f for kind in named if kind in right for f in _faults(kind, named[kind], right[kind])]
@@ -305,7 +305,7 @@ def _compare(text: str, named: Mapping[str, list[str]], wish: Wish) -> tuple[tup
 
 
 def _acted_on(text: str, named: Mapping[str, list[str]], wish: Wish) -> Mapping[str, list[str]]:
-    """Return what an offer names, without orders that are only mentioned: where an address is from, what is left."""
+    """Return an offer's identifiers, without orders that are only mentioned (an address's source, remaining ones)."""
     mine, moves = wish.values(), "address1" in wish.arguments
     if "order" not in named or not (moves or set(mine.get("item", ())) & set(named.get("item", ()))):
         return named

@@ -1,4 +1,4 @@
-"""Find what the user does itself: one action on its phone for each instruction, and none that was not asked for.
+"""Find the user's own actions: one on its phone for each instruction, and none that was not asked for.
 
 Other tools (apply for a card, submit a form) take arguments: the task's golds have them, and the user calls such a tool
 when the agent asks for it and has named every argument that the user cannot know.
@@ -50,7 +50,7 @@ _NAVIGATES = re.compile(rf"^\W*(?:{_GO})\b(?! (?:off|out of)\b)", re.I)
 class Act:
     """A call of one of the user's tools.
 
-    :param state: what a switch should show afterwards (``ON`` or ``OFF``), where the instruction says so.
+    :param state: the wanted state of a switch (``ON`` or ``OFF``), where the instruction says so.
     :param first_look: a look at a switch before it is touched.
     """
 
@@ -135,7 +135,7 @@ _STEP_VERBS = (
 )
 _MORE_STEPS = r"grant|allow|give|let|permit|connect|disconnect|pay|settle|accept"
 _DOES = re.compile(rf"\b(?:{_STEPS}|{_STEP_VERBS}|(?:{_MORE_STEPS})(?:t?ing)?)\b", re.I)
-"""What is done with things, where no verb instructs ("APN: reset to default") or where a way begins with one."""
+"""Actions on things, where no verb instructs ("APN: reset to default") or where a way begins with one."""
 _CALL = re.compile(r"\b([a-z]+(?:_[a-z]+)+)\s*\(([^()]*)\)")
 _TOOL = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 _WITH_ARGUMENTS = frozenset(
@@ -165,7 +165,7 @@ _SYMPTOMS = (
 
 
 def instructed(text: str, offered: Collection[str], symptom: str = "") -> tuple[Act, ...]:
-    """Return what a text asks to be done or looked at, in its order, one act for each instruction.
+    """Return the acts that a text asks for, in its order, one for each instruction.
 
     :param offered: names of the user's tools.
     :param symptom: the tool that shows whether the user's trouble is over.
@@ -195,7 +195,7 @@ def _arguments(written: str) -> Mapping[str, Any]:
 
 
 def left_open(text: str) -> bool:
-    """Return whether a text instructs to do something with a part of the phone, and in no clause what that is."""
+    """Return whether a text instructs to act on a part of the phone, and no clause names the act."""
     read = [(thing.change, clause, acts) for thing, clause, acts in _read(text) if thing is not None and thing.change]
     settled = {change for change, _, acts in read if acts}
     return any(
@@ -207,7 +207,7 @@ def left_open(text: str) -> bool:
 def _read(
     text: str, symptom: str = "", calls: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Iterator[tuple[_Thing | None, Clause, list[Act]]]:
-    """Yield what the clauses of a text are about and what they ask for.
+    """Yield the subjects of a text's clauses, and their acts.
 
     :param calls: arguments of the tools that the text names.
     """
@@ -248,7 +248,7 @@ def _leaves(body: str) -> bool:
 
 
 def _named(clause: Clause) -> Iterator[_Thing]:
-    """Yield the things that a clause is about: the first that it names, and what it adds to it."""
+    """Yield the things that a clause is about: the first that it names, and its additions."""
     for body in (clause.body, *reversed(clause.menus)):
         found = [(m.start(), m.end(), thing) for thing in _THINGS if (m := thing.words.search(body))]
         if found:
@@ -262,7 +262,7 @@ def _named(clause: Clause) -> Iterator[_Thing]:
 
 
 def _bare(clause: Clause, thing: _Thing) -> bool:
-    """Return whether a clause says what to do and not with what: "Tap Disconnect.", "Toggle OFF"."""
+    """Return whether a clause names an act without its object: "Tap Disconnect.", "Toggle OFF"."""
     if clause.mood is Mood.STATES:
         return False
     if thing.change and not thing.is_switch and not thing.itself:

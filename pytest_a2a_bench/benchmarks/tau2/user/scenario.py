@@ -1,4 +1,4 @@
-"""A task's scenario in the first person, without what is meant for a simulator only, and the facts that it holds."""
+"""A task's scenario in the first person, without instructions for a simulator, and its facts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _PERSONS: tuple[tuple[str, str], ...] = (
 
 
 def first_person(text: str) -> str:
-    """Turn what is said to the player into what the customer says."""
+    """Turn instructions to the player into the customer's words."""
     for pattern, spoken in _PERSONS:
         text = re.sub(pattern, spoken, text, flags=re.IGNORECASE)
     return text[:1].upper() + text[1:]
@@ -66,13 +66,13 @@ def sentences(text: str) -> list[str]:
 
 
 def content_words(text: str) -> set[str]:
-    """Return the words of a text that say what it is about."""
+    """Return the words of a text that name its subject."""
     return set(_WORD.findall(text.lower())) - _COMMON
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What the user wants and knows, from the task's user scenario."""
+    """The user's wishes and knowledge, from the task's user scenario."""
 
     reason: str
     known: str = ""
@@ -98,7 +98,7 @@ class Scenario:
         return " ".join(self.sayable(self.reason)) or "Hello, I need your help with something."
 
     def about(self, question: str, *, needed: str = "") -> str:
-        """Return what the scenario says of a question's subject, best two sentences, or an empty text.
+        """Return the scenario's best two sentences on a question's subject, or an empty text.
 
         :param needed: the subject in words, of which a sentence must have one.
         """
@@ -120,7 +120,7 @@ class Scenario:
         return ""
 
     def pushbacks(self) -> tuple[str, ...]:
-        """Return what the user says to refusals, in this order, each once."""
+        """Return the user's replies to refusals, in this order, each once."""
         found = _IF_AGENT.finditer(f"{self.reason}\n{self.instructions}")
         said = (_reported(m["then"]) for m in found if _REFUSING.search(m["condition"]))
         return tuple(s for s in said if s)
@@ -157,7 +157,7 @@ def _reported(then: str) -> str:
 def needs_judgement(scenario: Scenario, *, checked: bool = True) -> str:
     """Return why a task's user needs judgement that a script has not, or an empty text.
 
-    :param checked: whether the task says what must be true at the end (a database, assertions, actions, texts).
+    :param checked: whether the task has criteria (a database, assertions, actions, texts).
     """
     if not checked:
         return "the task lists nothing to judge the agent's offers by"
@@ -200,7 +200,7 @@ IDENTIFIERS: Mapping[str, str] = {
     "reservation": RESERVATION,
     "zip": r"(?<![\w#-])\d{5}(?![\w-])",
 }
-"""Patterns of what identifies something, by kind. First match wins where kinds overlap."""
+"""Patterns of identifiers, by kind. First match wins where kinds overlap."""
 _IDENTIFIERS = tuple((kind, re.compile(pattern)) for kind, pattern in IDENTIFIERS.items())
 
 # Airport codes, currencies and emphasis look like reservation ids but for their length or sense.
@@ -234,7 +234,7 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "status": ("status",),
     "amount": ("gb_amount", "amount"),
 }
-"""Which arguments of the task's own writes answer which question. Not what the agent has to find out (new items)."""
+"""Question -> arguments of the task's own writes that answer it. Without those the agent must find out (new items)."""
 
 _DENIED: Mapping[str, str] = {
     "email": r"e-?mail",
@@ -251,7 +251,7 @@ _ADDRESS = ("address1", "address2", "city", "state", "country", "zip")
 
 
 def identifiers(text: str) -> dict[str, list[str]]:
-    """Find what identifies something, by kind, in the order of the text."""
+    """Find identifiers, by kind, in the order of the text."""
     found: dict[str, list[str]] = {}
     rest = text
     for kind, pattern in _IDENTIFIERS:
@@ -277,7 +277,7 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 class Facts:
     """Questions' subjects and this user's answers to them.
 
-    :param writes: arguments of what the user wants done, as the task's golds have them.
+    :param writes: arguments of the user's wishes, as the task's golds have them.
     """
 
     def __init__(self, scenario: Scenario, writes: Sequence[Mapping[str, Any]] = ()) -> None:
@@ -326,5 +326,5 @@ class Facts:
                 self._values["passengers"] = [f"{len(people)}: {', '.join(names_)}"]
 
     def get(self, slot: str) -> list[str]:
-        """Return what the user knows of a subject; empty where it does not, or does not say."""
+        """Return the user's knowledge of a subject; empty where it has none, or does not give it."""
         return [] if slot in self._denied else self._values.get(slot, [])

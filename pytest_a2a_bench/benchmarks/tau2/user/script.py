@@ -56,7 +56,7 @@ _MATTER = (
     rf"your (?:request|issue|problem|concern|needs?|matter|case)\b|specifics\b|{_AFTER}|in (?:\w+ ){{0,3}}detail\b"
 )
 _YOUR_MATTER = re.compile(rf"\b(?:{_MATTER})", re.I)
-"""What the user calls about, where that is asked for."""
+"""The user's reason for the call, where the agent asks for it."""
 _ANNOUNCED = re.compile(r"\bi (?:will|am going to|am about to)\b", re.I)
 _PATIENCE = (
     r"moment|wait|stand by|patience|bear with|hold on|let me|while (?:i|we)|give me a|(?:\d+|one|a|few) (?:sec|min)"
@@ -74,7 +74,7 @@ _DONE = re.compile(
 _LOOKS_UP = re.compile(r"\b(look|check|see|find|search|explain|read|pull up|review|continue|start|help|go on)\b", re.I)
 _IN_OTHER_WORDS = "Could you put it in another way?"
 _IDENTITY = ("name", "user id", "email", "zip", "phone")
-"""What agents ask for first, in whatever words."""
+"""The facts that agents ask for first, in whatever words."""
 _LABELS: Mapping[str, str] = {
     "email": "e-mail address", "zip": "zip code", "payment": "payment method", "birthday": "date of birth",
     "order": "order number", "reservation": "reservation number", "flight": "flight number", "cause": "reason",
@@ -86,7 +86,7 @@ _LABELS: Mapping[str, str] = {
 class Script:
     """The user in one trial: takes the agent's text and returns a text, an action, or None to hang up.
 
-    :param actions: golds of the agent's, as (name, arguments): what the user wants done, to judge offers by.
+    :param actions: golds of the agent's, as (name, arguments): the user's wishes, to judge offers by.
     :param communicate: texts that the user waits to hear.
     :param tools: names of the user's own tools.
     :param own: golds of the user's, as (name, arguments).
@@ -128,7 +128,7 @@ class Script:
         self._simple = [tool for tool in self.tools if tool not in named]
 
     def hear(self, text: str) -> str | Deed | None:
-        """React to what the agent said: a text, a deed, or None to stop."""
+        """React to the agent's message: a text, a deed, or None to stop."""
         if not self._opened:
             self._opened = True
             return self._say(self.scenario.opening())
@@ -165,7 +165,7 @@ class Script:
         return None if reply is None else self._say(reply)
 
     def _fresh(self, text: str) -> str:
-        """Return a text without what the user said itself: an agent that repeats it asks for nothing."""
+        """Return a text without the user's own words: an agent that repeats them asks for nothing."""
         fresh = " ".join(s for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if plain(s) not in self._said)
         return text if len(fresh) >= len(text) - 1 else fresh
 
@@ -191,7 +191,7 @@ class Script:
         return None if offer.wish is None and self._offer is not None and decide.in_passing(text) else offer
 
     def after_action(self, results: Sequence[str]) -> str | Deed:
-        """React to what the user's own tools returned."""
+        """React to the results of the user's own tools."""
         seen = " ".join(r.strip() for r in results if r.strip())
         done, self._doing = self._doing, None
         if done is not None:
@@ -373,7 +373,7 @@ def make_script(task: Any, tools: Collection[str] = ()) -> Script:
 
 
 def _to_say(task: Any) -> list[Any]:
-    """Return what the agent is to say."""
+    """Return the agent's expected words."""
     criteria = task.evaluation_criteria
     return (criteria.communicate_info if criteria else None) or []
 
@@ -404,7 +404,7 @@ class _ScriptedUser:
 
     @property
     def fault(self) -> UserFault | None:
-        """What the user did not understand, if there was anything."""
+        """The text that the user did not understand, if there was any."""
         asked = self._script.not_understood
         return UserFault("not_understood", f"the agent: {one_line(asked, 300)!r}") if asked else None
 

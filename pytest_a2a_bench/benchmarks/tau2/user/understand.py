@@ -1,4 +1,4 @@
-"""Read an agent's message: its sentences and clauses, and what they want (a fact, a decision, a step, a farewell).
+"""Read an agent's message: its sentences and clauses, and their purpose (a fact, a decision, a step, a farewell).
 
 Instructions are worded without end, so none is listed. Listed are the few forms that are *not* an instruction: a
 statement, the agent's own action, a condition, a prohibition, a question. What remains is addressed to the user.
@@ -91,7 +91,7 @@ def sentences(text: str) -> list[str]:
 
 
 def bounded(text: str) -> str:
-    """Return a text of at most 8,000 characters: what an agent asks for stands at the beginning or at the end."""
+    """Return a text of at most 8,000 characters: an agent's question stands at the beginning or at the end."""
     return text if len(text) <= _READ else f"{text[: _READ // 2]}\n{text[-_READ // 2 :]}"
 
 
@@ -142,7 +142,7 @@ _TO_BE = r"(?:needs?|has|have|had|ought|got|supposed|is|are) to be|(?:should|mus
 _ADDRESSED = _any(
     _REQUEST, _MIND, _MUST, rf"{_WISH} you(?: to| should| would| could)?", _WE, _CARE, _TELL_ME, _NEXT, _TO_BE
 )
-"""What follows one of these is for the user to do, whatever stands before."""
+"""Words after one of these are for the user to do, whatever stands before."""
 _SHARED = _any("go ahead", _CARE, _TO_BE, end="")
 """Those of them that an agent says of itself as well."""
 _TELL_US = re.compile(r"\b(?:know|see|hear|(?:tell|give|show|send) (?:me|us))$", re.I)
@@ -183,7 +183,7 @@ _NO_COMMAND = re.compile(
 
 
 class Mood(Enum):
-    """What a clause is to the user."""
+    """The purpose of a clause for the user."""
 
     INSTRUCTS = "instructs"
     ASKS = "asks"
@@ -287,7 +287,7 @@ def _mood(part: str, question: bool) -> tuple[Mood, str, bool]:
 
 
 def _addressed(body: str) -> tuple[str, bool]:
-    """Return what a clause wants of the user by words that say so, or an empty text; and whether it is to tell."""
+    """Return a clause's request to the user by explicit words, or an empty text; and whether a fact is asked for."""
     found = _ADDRESSED.search(body)
     if found is None:
         return "", False
@@ -367,7 +367,7 @@ _HELP = r"(?:how|where) (?:can|may|could) (?:i|we) (?:help|assist|be of)|how (?:
 _WHY = r"what (?:would you like|do you (?:want|need)|brings|seems to be|are you calling|is the (?:problem|issue))"
 _MORE = r"what exactly|tell me (?:more|what)|describe|(?:reason for|purpose of) your|more (?:detail|information|about)"
 WHY_CALLED = _any(_HELP, _WHY, "what (?:can|could) (?:i|we) (?:do|help)", _MORE, "in detail", end="")
-"""How an agent asks what the user calls about."""
+"""How an agent asks for the reason of the call."""
 _CLOSING = _any(_ELSE, _LEAVE, _THANK, _ALL, _FINISHED, r"^\W*(?:done|resolved)\W*$")
 _HAND = r"transfer\w*|pass(?:ed|ing)|hand(?:ed|ing)|connect(?:ed|ing)|putting|escalated|forward(?:ed|ing)"
 _HANDED_OVER = re.compile(
@@ -386,9 +386,9 @@ _WANTED = re.compile(
 
 
 class Reading:
-    """What one message of the agent says and wants.
+    """The statements and requests of one message of the agent.
 
-    :param offer: whether it offers to do something: what its yes-or-no question names is then offered, not asked for.
+    :param offer: whether it offers to do something: things in its yes-or-no question are then offered, not asked for.
     """
 
     def __init__(self, text: str, *, offer: bool = False) -> None:

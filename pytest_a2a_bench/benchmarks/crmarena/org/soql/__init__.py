@@ -259,7 +259,7 @@ class RecordShape:
 
 
 def value_maker(column: int, field_type: FieldType, *, formatted: bool = False) -> Maker:
-    """Return what reads a value from a row and gives it its JSON type."""
+    """Return a function that reads a value from a row and gives it its JSON type."""
     if formatted:
         return lambda row, _: format_value(row[column], field_type)
     if field_type == "boolean":
@@ -331,7 +331,7 @@ class RecordCompiler:
 
     :param parent: for children: the field that points at the parent.
     :param depth: how many subqueries it is inside.
-    :param search: what else must hold: the match of a SOSL search.
+    :param search: a further condition: the match of a SOSL search.
     """
 
     scope: Scope

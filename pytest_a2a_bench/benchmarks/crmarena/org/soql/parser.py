@@ -1,4 +1,4 @@
-"""Parse SOQL and SOSL by the grammar in ``grammar.lark``, and refuse what it does not accept in Salesforce's words."""
+"""Parse SOQL and SOSL by the grammar in ``grammar.lark``, and refuse other texts in Salesforce's words."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Operand:
     :param name: the field's name as the schema spells it, for messages and keys.
     :param column: the field itself in SQL, and its type; empty for ``COUNT()``.
     :param refers_to: objects that the field may point at.
-    :param parents: what leads to the field.
+    :param parents: the path to the field.
     :param aggregate: whether it is a number for a group rather than for a record.
     :param plain: whether it is the field itself.
     :param formatted: whether its value is shown as people read it.
@@ -129,7 +129,7 @@ class Scope:
 
     @property
     def from_sql(self) -> str:
-        """What follows FROM: the root and every parent that was resolved so far."""
+        """The objects after FROM: the root and every parent that was resolved so far."""
         return " ".join([f"{quote(self.root.name)} AS {self.root_table}", *self._joins])
 
     def resolve(self, path: Path) -> Operand:
