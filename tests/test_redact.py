@@ -64,12 +64,6 @@ def test_no_secret_survives_wherever_it_stands(secret: str, before: str, after: 
     assert secret not in hide_secrets(before + secret + after, [secret]).replace("***", "\0")
 
 
-@given(st.text(alphabet="0123456789 .,\n", max_size=60))
-def test_other_text_is_left_alone(text: str) -> None:
-    assert hide_secrets(text, ["s3cret-token", "x"]) == text
-    assert hide_secrets(text, []) == text
-
-
 @pytest.mark.parametrize(
     ("text", "hidden"),
     [
@@ -141,13 +135,3 @@ def test_no_command_survives(text: str) -> None:
     # Nothing but blanks was added, and nothing that people read was lost.
     letters = [c for c in re.sub(r"\x1b\[0K", "", text) if c in "#[:abcdefghijklmnopqrstuvwxyz"]
     assert [c for c in clean if c in "#[:abcdefghijklmnopqrstuvwxyz"] == letters or "\x1b" in text
-
-
-def test_a_secret_is_found_however_often_its_text_was_escaped() -> None:
-    secret = 'one"two\\three-1234'
-    text = secret
-    for _ in range(5):
-        text = json.dumps(f"you sent {text} and")
-    hidden = hide_secrets(text, [secret])
-    assert "three" not in hidden
-    assert "two" not in hidden

@@ -23,12 +23,18 @@ from pathlib import Path
 PACKAGE = "pytest_a2a_bench"
 ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "gates": (
-        tuple(f"results/gates/{name}" for name in ("judge", "noise", "terms", "quarantine", "early")),
+        tuple(f"results/gates/{name}" for name in ("judge", "noise", "terms", "early")),
         ("results/gates", "results/test_noise_gate.py"),
     ),
     "statistics": (
         ("results/stats", "results/inference", "results/compare", "results/baseline"),
-        ("results/test_stats.py", "results/test_inference.py", "results/test_compare.py", "results/test_baseline.py"),
+        (
+            "results/test_stats.py",
+            "results/test_inference.py",
+            "results/test_compare.py",
+            "results/test_baseline.py",
+            "results/test_progress.py",
+        ),
     ),
     "trials": (("trials/runner", "trials/trial", "trials/stopping", "trials/pool"), ("trials",)),
     "store": (

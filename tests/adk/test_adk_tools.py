@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import json
 import os
@@ -17,13 +16,11 @@ from typing import Any
 
 import pytest
 from builtin_server import served
-from hypothesis import given
-from hypothesis import strategies as st
 from mini_org.org import build
 from raw_agent import Request, raw_agent, rpc
 from salesforce_server import serve
 
-from pytest_a2a_bench.adk.options import VARIABLES, AdkOptions, choose_credential, origin_of, read_credentials
+from pytest_a2a_bench.adk.options import AdkOptions, choose_credential, read_credentials
 from pytest_a2a_bench.adk.runs import CALLER, Runs, Tools
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.benchmarks.crmarena import domains
@@ -50,14 +47,6 @@ def begin(tools: Tools, *arguments: Any, **named: Any) -> str:
 def slow_agent(seconds: float = 60.0) -> Any:
     """An agent that is still thinking while a test looks."""
     return served(f"oracle?latency={seconds}")
-
-
-def test_an_agent_is_looked_at(tools: Tools, oracle: str) -> None:
-    found = asyncio.run(tools.register_agent(oracle))
-    assert set(found) == {"endpoint", "name", "capabilities", "validated"}
-    assert (found["endpoint"], found["validated"]) == (oracle, True)
-    assert found["name"] == "pytest-a2a-bench oracle"
-    assert found["capabilities"]["streaming"] is True
 
 
 @pytest.mark.parametrize(
@@ -107,21 +96,6 @@ def test_an_evaluation_has_the_shapes_that_are_known(tools: Tools, oracle: str) 
     assert (written.parent.name, written.name) == (begun["run_id"], "results.json")
     assert json.loads(written.read_text()) == found
     assert '"score": 2,' in written.read_text()
-
-
-def test_several_trials_of_a_task_have_pass_hat_k(tools: Tools, oracle: str) -> None:
-    run_id = begin(tools, "mock", oracle, TASKS, trials=2)
-    assert finish(tools, run_id)["task_count"] == 4
-    found = asyncio.run(tools.get_evaluation_results(run_id))
-    assert (found["metrics"]["pass^1"], found["metrics"]["pass^2"]) == (1, 1)
-    assert [(one["task_idx"], one["trial"]) for one in found["results"]] == [
-        (task, n) for task in TASKS for n in (0, 1)
-    ]
-
-
-def test_a_task_that_is_not_there_is_named_with_the_span_of_those_that_are(tools: Tools) -> None:
-    with pytest.raises(ConfigurationError, match=r"has no task 'flight' \(its 50 are 0 to 49\)"):
-        asyncio.run(tools.run_evaluation("airline", GONE, ["flight"]))
 
 
 @pytest.fixture
@@ -383,14 +357,3 @@ def test_an_invalid_credential_is_not_repeated(text: str) -> None:
     assert "NAME@ORIGIN" in str(caught.value)
     assert "A2A_ADK_TIMEOUT is '-1'; Input should be greater than 0" in str(caught.value)
     assert text not in str(caught.value)
-
-
-@given(st.text())
-def test_any_url_has_an_origin_or_none(url: str) -> None:
-    assert origin_of(url) == "" or origin_of(url).startswith(("http://", "https://"))
-
-
-@given(st.sampled_from([one.name for one in VARIABLES]), st.text(st.characters(exclude_characters="\0"), max_size=20))
-def test_any_setting_is_read_or_refused_in_words(name: str, text: str) -> None:
-    with contextlib.suppress(ConfigurationError):
-        assert isinstance(AdkOptions.from_environment({name: text}), AdkOptions)

@@ -209,15 +209,6 @@ def state_of(directory: Path) -> str:
     return str(json.loads((directory / "assessment.json").read_text())["state"])
 
 
-def test_canceling_over_adks_own_server(model: Model, tmp_path: Path) -> None:
-    server = AdksServer(tmp_path, "--wait", "0.1")
-    with slow_agent() as agent, program(*server.command, url=server.answers, environ=model.environ):
-        model.lines = cancels("airline", agent.url, AIRLINE)
-        server.begin()
-        assert "It is canceled." in server.say("evaluate it, and stop")
-        assert state_of(only_run(tmp_path / "results")) == "canceled"
-
-
 def serving(port: int, results: Path, *arguments: str) -> tuple[str, ...]:
     return ("-m", "pytest_a2a_bench.cli", "adk", "serve", f"--port={port}", "--model=openai/scripted",
             f"--results={results}", "--tag-trials=on", *arguments)  # fmt: skip

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 import pytest
 from builtin_server import served
 from fake_llm import FakeLLM, call, say, status
@@ -21,7 +18,7 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.agents.server import Served
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import InfrastructureError
-from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolReturned, ToolSpec, TrialKey, UserSaid
+from pytest_a2a_bench.model import Briefing, Part, ToolReturned, ToolSpec, TrialKey, UserSaid
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.trial import Client
@@ -133,16 +130,6 @@ def test_results_are_reported_from_users_in_every_dialect(stage: Stage, connect:
     ]
 
 
-def test_a_history_sent_again_is_not_doubled(stage: Stage, connect: Connect) -> None:
-    stage.play(say("One?"), say("Two."))
-    session = connect(stage.agent.url, timeout=60).session()
-    session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("a")]))
-    session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("a"), AgentSaid("One?"), UserSaid("b")]))
-
-    contents = [m["content"] for m in stage.model.requests[-1]["messages"][1:]]
-    assert contents == ["a", "One?", "b"]
-
-
 @pytest.mark.parametrize("transport", ["jsonrpc", "rest", "grpc"])
 @pytest.mark.parametrize("step", [status(500), status(429), status(401), call("get_customer_by_phone", "{oops")])
 def test_a_model_that_fails_is_trouble_with_the_infrastructure(
@@ -188,21 +175,3 @@ def test_without_tools_none_are_offered(stage: Stage, connect: Connect) -> None:
     connect(stage.agent.url, timeout=60).session().send([Part.of_text("just a word")])
 
     assert "tools" not in stage.model.requests[-1]
-
-
-def test_the_fake_model_runs_alone(tmp_path: Path) -> None:
-    script = tmp_path / "script.json"
-    script.write_text(json.dumps([{"text": "Hi."}, {"status": 429}]))
-    program = Path(__file__).parent.parent / "agents" / "fake_llm.py"
-    with subprocess.Popen(
-        [sys.executable, str(program), "--script", str(script), "--repeat"], stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        try:
-            url = json.loads(process.stdout.readline())["api_base"] + "/chat/completions"
-            replies = [httpx.post(url, json={"messages": []}) for _ in range(3)]
-        finally:
-            process.terminate()
-
-    assert [r.status_code for r in replies] == [200, 429, 200]
-    assert replies[2].json()["choices"][0]["message"]["content"] == "Hi."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from examples import examples, sampled
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_test import in_one_test
@@ -51,7 +52,12 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     return condition()
 
 
-def test_it_starts_in_a_session_of_its_own_and_stops() -> None:
+def test_it_starts_in_a_session_of_its_own_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Files of the working directory shadow nothing.
+    for name in ("uvicorn.py", "json.py", "a2a.py"):
+        (tmp_path / name).write_text("raise RuntimeError('this is the wrong module')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # a relative entry would be the working directory after all
     agent = start_builtin("noop", Settings(protocol="0.3", transport="rest"))
     try:
         assert os.getsid(agent.pid) == agent.pid
@@ -67,21 +73,21 @@ def test_it_starts_in_a_session_of_its_own_and_stops() -> None:
         httpx.get(agent.card_url)
 
 
-@pytest.mark.parametrize("how", sampled([signal.SIGKILL, signal.SIGTERM], 2))
-def test_no_agent_outlives_its_parent(how: signal.Signals, tmp_path: Path) -> None:
+def test_no_agent_outlives_its_parent(tmp_path: Path) -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(PARENT), ROOT], stdout=subprocess.PIPE, text=True, cwd=tmp_path
     )
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
     assert alive(pid)
-    parent.send_signal(how)
+    parent.kill()
     parent.wait()
     parent.stdout.close()
 
     assert wait_until(lambda: not alive(pid))
 
 
+@pytest.mark.slow
 def test_a_fork_that_keeps_the_pipe_open_keeps_no_agent_alive(tmp_path: Path) -> None:
     script = textwrap.dedent(PARENT).replace(
         "time.sleep(60)", "print(os.fork() or time.sleep(600), flush=True); os._exit(0)"
@@ -109,8 +115,8 @@ PARENT = """
 
 
 def test_an_agent_that_dies_at_its_start_says_why() -> None:
-    with start_builtin("noop") as first, pytest.raises(ConfigurationError) as caught:
-        start_builtin(f"noop?port={httpx.URL(first.url).port}")
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigurationError) as caught:
+        start_builtin(f"noop?port={taken.getsockname()[1]}")
 
     assert "ended with exit code 2 at its start: cannot listen on 127.0.0.1" in str(caught.value)
 
@@ -124,15 +130,6 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "find_spec", lambda name: None if name == "uvicorn" else object())
     with pytest.raises(MissingExtraError, match=r"uvicorn is not installed.*pip install .*\[agents\]'"):
         start_builtin("noop")
-
-
-def test_files_in_the_working_directory_shadow_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("uvicorn.py", "json.py", "a2a.py"):
-        (tmp_path / name).write_text("raise RuntimeError('this is the wrong module')")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PYTHONPATH", raising=False)  # a relative entry would be the working directory after all
-    with start_builtin("noop") as agent:
-        assert httpx.get(agent.card_url).status_code == 200
 
 
 @pytest.mark.slow
@@ -184,13 +181,6 @@ def test_a_command_line_says_the_same_as_the_value(options: AgentOptions) -> Non
     assert from_namespace(parser.parse_args(options.to_argv())) == options
 
 
-def test_the_defaults_of_command_line_and_value_agree() -> None:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-
-    assert from_namespace(parser.parse_args(["oracle"])) == AgentOptions("oracle")
-
-
 def test_a_spec_may_have_options() -> None:
     options = parse_spec("oracle?latency=0.05&reply=task&protocol=1.0&streaming=off&model=openai%2Fx&grpc-port=7")
 
@@ -227,8 +217,3 @@ def test_a_wrong_spec_names_the_valid_ones(spec: str, complaint: str) -> None:
 
     assert complaint in str(caught.value)
     assert "sk-1" not in str(caught.value)
-
-
-def test_all_wrong_values_are_reported_together() -> None:
-    with pytest.raises(ConfigurationError, match=r"latency=.*; protocol=.*; reply="):
-        parse_spec("oracle?protocol=2&reply=no&latency=-1")

@@ -9,11 +9,11 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.agents.brain import read_response, write_messages, write_tool
+from pytest_a2a_bench.agents.brain import read_response, write_messages
 from pytest_a2a_bench.agents.brains import make_brain
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, UserSaid
 
 IDS = st.sampled_from(["", "c1", "c2", "c3"])
 CALLS = st.builds(ToolCall, name=st.sampled_from(["look", "book"]), id=IDS)
@@ -67,10 +67,6 @@ def test_the_policy_is_the_system_prompt() -> None:
     assert "<policy>\nNever refund.\n</policy>" in system["content"]
 
 
-def test_a_tool_without_parameters_still_has_a_schema() -> None:
-    assert write_tool(ToolSpec("ping"))["function"]["parameters"] == {"type": "object", "properties": {}}
-
-
 def response(content: str | None, *calls: tuple[str, str]) -> Any:
     made = [
         SimpleNamespace(id=f"i{n}", function=SimpleNamespace(name=name, arguments=arguments))
@@ -82,11 +78,6 @@ def response(content: str | None, *calls: tuple[str, str]) -> Any:
 
 
 class TestReading:
-    def test_words(self) -> None:
-        reply = read_response(response(" Hello. "), 0.5)
-
-        assert (reply.said, reply.usage) == (AgentSaid("Hello."), Usage(3, 4, 0.5))
-
     def test_calls_win_over_words(self) -> None:
         reply = read_response(response("Let me see.", ("look", '{"id": 1}'), ("book", "")), None)
 

@@ -5,26 +5,22 @@ from __future__ import annotations
 import json
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
 from builtin_server import served
-from examples import sampled
 
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import Credentials
-from pytest_a2a_bench.a2a.turn import AgentReply
-from pytest_a2a_bench.agents.brains import FAREWELL, WORDS
-from pytest_a2a_bench.agents.options import BuiltinAgent, start_builtin
+from pytest_a2a_bench.agents.brains import FAREWELL
+from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.agents.server import Served
 from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
-    AuthenticationError,
     ConfigurationError,
     ProtocolError,
     TrialCancelledError,
@@ -40,24 +36,23 @@ GOLD_CALL = ToolCall("create_task", {"user_id": "user_1", "title": "Important Me
 
 
 @pytest.fixture(scope="module")
-def oracle() -> Iterator[BuiltinAgent]:
-    with start_builtin("builtin:oracle") as agent:
+def oracle() -> Iterator[Served]:
+    with served("oracle") as agent:
         yield agent
 
 
 @pytest.fixture(scope="module")
-def tasker() -> Iterator[BuiltinAgent]:
-    with start_builtin("oracle?reply=task") as agent:
+def tasker() -> Iterator[Served]:
+    with served("oracle?reply=task") as agent:
         yield agent
 
 
 @pytest.fixture(scope="module")
-def guarded() -> Iterator[BuiltinAgent]:
+def guarded() -> Iterator[Served]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TEST_AGENT_TOKEN", "open-sesame")
-        agent = start_builtin("oracle?auth_env=TEST_AGENT_TOKEN")
-    with agent:
-        yield agent
+        with served("oracle?auth_env=TEST_AGENT_TOKEN") as agent:
+            yield agent
 
 
 def converse(connection: AgentConnection, dialect: str = "tool_call") -> list[Any]:
@@ -88,18 +83,13 @@ def check_play(meant: list[Any]) -> None:
 @pytest.mark.parametrize("transport", ["jsonrpc", "rest", "grpc"])
 @pytest.mark.parametrize("protocol", ["1.0", "0.3"])
 class TestWires:
-    def test_messages(
-        self, oracle: BuiltinAgent, connect: Connect, protocol: str, transport: str, streaming: str
-    ) -> None:
-        check_play(converse(connect(oracle.url, protocol=protocol, transport=transport, streaming=streaming)))
-
-    def test_tasks(self, tasker: BuiltinAgent, connect: Connect, protocol: str, transport: str, streaming: str) -> None:
+    def test_tasks(self, tasker: Served, connect: Connect, protocol: str, transport: str, streaming: str) -> None:
         check_play(converse(connect(tasker.url, protocol=protocol, transport=transport, streaming=streaming)))
 
 
 @pytest.mark.parametrize("dialect", [name for name in dialects.names() if name not in ("auto", *ORG_DIALECTS)])
 class TestDialects:
-    def test_it_answers_as_it_is_addressed(self, oracle: BuiltinAgent, connect: Connect, dialect: str) -> None:
+    def test_it_answers_as_it_is_addressed(self, oracle: Served, connect: Connect, dialect: str) -> None:
         check_play(converse(connect(oracle.url), dialect))
 
     def test_a_fixed_dialect_is_kept(self, connect: Connect, dialect: str) -> None:
@@ -117,23 +107,7 @@ class TestDialects:
 
 
 class TestReplies:
-    def first(self, agent: BuiltinAgent, connect: Connect, **options: Any) -> AgentReply:
-        request = dialects.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")])
-        return connect(agent.url, **options).session(TAG).send(request)
-
-    def test_a_message_by_default(self, oracle: BuiltinAgent, connect: Connect) -> None:
-        reply = self.first(oracle, connect)
-
-        assert (reply.kind, reply.state) == ("message", None)
-
-    @pytest.mark.parametrize("streaming", ["on", "off"])
-    def test_a_completed_task_with_an_artifact(self, tasker: BuiltinAgent, connect: Connect, streaming: str) -> None:
-        reply = self.first(tasker, connect, streaming=streaming)
-
-        assert (reply.kind, reply.state) == ("task", "completed")
-        assert json.loads(reply.text)["tool_call"]["name"] == "create_task"
-
-    def test_a_stream_of_a_task_has_chatter_artifact_and_end(self, tasker: BuiltinAgent) -> None:
+    def test_a_stream_of_a_task_has_chatter_artifact_and_end(self, tasker: Served) -> None:
         events = stream(tasker)
 
         assert [next(iter(e["result"])) for e in events] == ["task", "statusUpdate", "artifactUpdate", "statusUpdate"]
@@ -141,13 +115,13 @@ class TestReplies:
         assert events[1]["result"]["statusUpdate"]["status"]["message"]["parts"]
         assert events[3]["result"]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
-    def test_an_untagged_trial_is_rejected_with_what_to_do(self, oracle: BuiltinAgent, connect: Connect) -> None:
+    def test_an_untagged_trial_is_rejected_with_what_to_do(self, oracle: Served, connect: Connect) -> None:
         with pytest.raises(AgentOutcomeError, match="--a2a-set tag-trials=on") as caught:
             connect(oracle.url).session().send(dialects.get("data").encode_request(BRIEFING, [UserSaid("Hi.")]))
 
         assert caught.value.state == "rejected"
 
-    def test_the_same_message_again_gets_the_same_answer(self, oracle: BuiltinAgent) -> None:
+    def test_the_same_message_again_gets_the_same_answer(self, oracle: Served) -> None:
         first = send(oracle, "m1")
         again = send(oracle, "m1", first["contextId"])
         later = send(oracle, "m2", first["contextId"])
@@ -155,16 +129,15 @@ class TestReplies:
         assert again["parts"] == first["parts"] != later["parts"]
 
     def test_without_dedupe_it_is_a_new_message(self) -> None:
-        with start_builtin("oracle?dedupe=off") as agent:
+        with served("oracle?dedupe=off") as agent:
             first = send(agent, "m1")
             again = send(agent, "m1", first["contextId"])
 
         assert again["parts"] != first["parts"]
 
-    @pytest.mark.parametrize("spec", ["oracle?latency=3600", "oracle?latency=3600&reply=task"])
-    @pytest.mark.parametrize("streaming", sampled(["on", "off"], 2))
-    def test_a_turn_can_be_cancelled_and_the_agent_goes_on(self, connect: Connect, spec: str, streaming: str) -> None:
-        with start_builtin(spec) as agent:
+    @pytest.mark.parametrize("streaming", ["on", pytest.param("off", marks=pytest.mark.slow)])
+    def test_a_turn_can_be_cancelled_and_the_agent_goes_on(self, connect: Connect, streaming: str) -> None:
+        with start_builtin("oracle?latency=3600&reply=task") as agent:
             session = connect(agent.url, streaming=streaming).session(TAG)
             threading.Timer(0.3, session.cancel).start()
             with pytest.raises(TrialCancelledError):
@@ -174,37 +147,14 @@ class TestReplies:
         # It ended by itself: what is stuck in the turn that nobody waits for is killed after some seconds.
         assert agent._process.returncode != -signal.SIGKILL
 
-    def test_noop_says_the_same_without_a_tag(self, connect: Connect) -> None:
-        with served("noop") as agent:
-            session = connect(agent.url).session()
-            texts = {session.send(dialects.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")])).text}
-            texts.add(session.send(dialects.get("tool_call").encode_request(None, [UserSaid("Ho.")])).text)
-
-        assert texts == {WORDS}
-
-    def test_latency_is_how_long_a_turn_takes(self, connect: Connect) -> None:
-        with served("noop?latency=0.3") as agent:
-            session = connect(agent.url).session()
-            started = time.monotonic()
-            session.send(dialects.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
-            whole = (time.monotonic() - started) * 1000
-
-        assert 300 <= session.metrics[-1].latency_ms <= whole
-
 
 class TestCard:
-    def test_every_interface_is_listed_with_an_absolute_url(self, oracle: BuiltinAgent) -> None:
+    def test_every_interface_is_listed_with_an_absolute_url(self, oracle: Served) -> None:
         card = httpx.get(oracle.card_url).json()
         pairs = [(i["protocolBinding"], i["protocolVersion"]) for i in card["supportedInterfaces"]]
 
         assert pairs == [(b, v) for v in ("1.0", "0.3") for b in ("JSONRPC", "HTTP+JSON", "GRPC")]
         assert all(i["url"].startswith("http://127.0.0.1:") for i in card["supportedInterfaces"])
-
-    def test_a_client_of_0_3_finds_its_fields(self, oracle: BuiltinAgent) -> None:
-        card = httpx.get(oracle.card_url).json()
-
-        assert (card["url"], card["preferredTransport"], card["protocolVersion"]) == (oracle.url, "JSONRPC", "0.3")
-        assert [i["transport"] for i in card["additionalInterfaces"]] == ["HTTP+JSON", "GRPC"]
 
     def test_only_1_0(self, connect: Connect) -> None:
         with served("oracle?protocol=1.0") as agent:
@@ -262,7 +212,7 @@ class TestCard:
 
 
 class TestAuthentication:
-    def test_the_card_is_public_and_declares_the_scheme(self, guarded: BuiltinAgent) -> None:
+    def test_the_card_is_public_and_declares_the_scheme(self, guarded: Served) -> None:
         card = httpx.get(guarded.card_url).json()
 
         assert card["securitySchemes"]["bearer"]["httpAuthSecurityScheme"]["scheme"] == "Bearer"
@@ -270,25 +220,19 @@ class TestAuthentication:
         assert card["security"] == [{"bearer": []}]
 
     @pytest.mark.parametrize("header", [None, "Bearer wrong", "open-sesame", "Basic open-sesame"])
-    def test_anything_but_the_token_is_a_401(self, guarded: BuiltinAgent, header: str | None) -> None:
+    def test_anything_but_the_token_is_a_401(self, guarded: Served, header: str | None) -> None:
         headers = {"Authorization": header} if header else {}
         reply = httpx.post(guarded.url, json=rpc("SendMessage", {}), headers=headers)
 
         assert (reply.status_code, reply.headers["WWW-Authenticate"]) == (401, "Bearer")
 
-    def test_the_token_opens_every_transport(self, guarded: BuiltinAgent, connect: Connect) -> None:
+    def test_the_token_opens_every_transport(self, guarded: Served, connect: Connect) -> None:
         for transport in ("jsonrpc", "rest", "grpc"):
             # gRPC listens on a port of its own, which is another origin: it must be allowed by hand.
             card = httpx.get(guarded.card_url).json()
             origins = tuple(i["url"] for i in card["supportedInterfaces"] if i["protocolBinding"] == "GRPC")
             key = Credentials("open-sesame")
             check_play(converse(connect(guarded.url, transport=transport, auth=key, allowed_origins=origins)))
-
-    def test_without_the_token_the_client_knows_why(self, guarded: BuiltinAgent, connect: Connect) -> None:
-        for transport in ("jsonrpc", "rest", "grpc"):
-            with pytest.raises(AuthenticationError) as caught:
-                converse(connect(guarded.url, transport=transport))
-            assert caught.value.refused
 
     def test_a_token_that_is_not_set_is_said_at_the_start(self) -> None:
         with pytest.raises(ConfigurationError, match="NOT_SET_AT_ALL, which is not set"):
@@ -323,14 +267,14 @@ def request(message_id: str, context_id: str | None) -> dict[str, Any]:
 
 
 def send(
-    agent: BuiltinAgent | Served, message_id: str, context_id: str | None = None, path: str = "message"
+    agent: Served | Served, message_id: str, context_id: str | None = None, path: str = "message"
 ) -> dict[str, Any]:
     body = rpc("SendMessage", request(message_id, context_id))
     result: dict[str, Any] = httpx.post(agent.url, json=body, headers={"A2A-Version": "1.0"}).json()["result"][path]
     return result
 
 
-def stream(agent: BuiltinAgent) -> list[dict[str, Any]]:
+def stream(agent: Served) -> list[dict[str, Any]]:
     body = rpc("SendStreamingMessage", request("s", None))
     with httpx.stream("POST", agent.url, json=body, headers={"A2A-Version": "1.0"}) as response:
         return [json.loads(line[5:]) for line in response.iter_lines() if line.startswith("data:")]

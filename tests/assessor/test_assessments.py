@@ -63,37 +63,6 @@ def test_an_assessment_ends_with_one_result(finished: Received) -> None:
         json.loads(finished.summary)
 
 
-@pytest.mark.slow
-def test_its_numbers_are_those_of_pytest(
-    finished: Received, oracle_url: str, pytester: pytest.Pytester, results: Path
-) -> None:
-    ids = finished.result["task_rewards"]
-    run = pytester.runpytest_subprocess(
-        f"--a2a-endpoint={oracle_url}", "--a2a-set=tag-trials=on", "--a2a-suite=mock", "--a2a-results=direct",
-        "--a2a-dialect=agentbeats", "-k",
-        " or ".join(f"{task}-t0" for task in ids),
-    )  # fmt: skip
-    assert run.ret == 0, run.stdout.str()
-    direct = manifest.load_selected(pytester.path / "direct").results
-    ours = manifest.load_selected(results / finished.task).results
-    mine = {str(r.key): r for r in ours}
-    for theirs in direct:
-        if str(theirs.key) in mine:
-            found = mine.pop(str(theirs.key))
-            assert (found.reward, found.turns, found.seed, found.fingerprint) == (
-                theirs.reward,
-                theirs.turns,
-                theirs.seed,
-                theirs.fingerprint,
-            )
-            assert result_of(finished, found.key.task_id) == theirs.reward
-    assert not mine
-
-
-def result_of(received: Received, task: str) -> float:
-    return float(received.result["task_rewards"][task])
-
-
 def test_other_commands_read_its_results(
     finished: Received, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -229,23 +198,6 @@ def test_a_client_of_0_3_asks_at_the_root(url: str, oracle_url: str) -> None:
     [artifact] = found["artifacts"]
     assert [part["kind"] for part in artifact["parts"]] == ["text", "data"]
     assert artifact["parts"][1]["data"]["pass_rate"] == 100
-
-
-@pytest.mark.slow
-def test_a_queued_assessment_says_so_and_runs_in_the_end(tmp_path: Path) -> None:
-    with (
-        served(Terms(tmp_path / "results", guard=LOCAL, at_once=1)) as url,
-        agent_served("oracle?latency=0.1") as agent,
-    ):
-        received = [Received(), Received()]
-        request = gen3(agent.url, domain="mock", num_tasks=2, tag_trials=True)
-        threads = [threading.Thread(target=Caller(url).ask, args=(request,), kwargs={"received": t}) for t in received]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-    assert [t.state for t in received] == ["completed", "completed"]
-    assert sum("waiting: 0 before this one" in text for t in received for _, text in t.updates) == 1
 
 
 def test_a_caller_with_too_many_queued_assessments_is_refused(tmp_path: Path) -> None:

@@ -117,19 +117,6 @@ def test_a_waiting_caller_gets_an_event_at_least_every_20_seconds(
     assert received.state == "canceled"
 
 
-def test_a_cancellation_waits_for_no_agent(tmp_path: Path, oracle_url: str) -> None:
-    held = Held()
-    terms = Terms(tmp_path / "r", guard=LOCAL, at_once=1)
-    with raw_agent(held) as agent, served(terms) as url:
-        with canceled(Caller(url), gen3(agent.url, domain="mock"), held) as received:
-            assert wait_for_end(tmp_path / "r", received)["state"] == "canceled"
-            # The agent still says nothing, and the only place there is is free again.
-            again = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
-            assert not held.released.is_set()
-            held.released.set()
-    assert (received.state, again.state) == ("canceled", "completed")
-
-
 class Endless:
     """An agent that answers as long as it is received to, and then only says that it is still there."""
 

@@ -13,7 +13,6 @@ import pytest
 from assessor_server import LOCAL, Caller, asking, gen3, served
 from builtin_server import served as agent_served
 
-from pytest_a2a_bench.assessor import executor
 from pytest_a2a_bench.assessor.executor import Queue
 from pytest_a2a_bench.assessor.request import BadRequest
 from pytest_a2a_bench.assessor.server import ServerOptions
@@ -22,11 +21,6 @@ from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Kept, Record
 
 SAID = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
-
-
-@pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "LOOK", 0.01)
 
 
 def kept_of(results: Path, name: str, caller: str, **more: object) -> Record:
@@ -170,30 +164,6 @@ class TestKept:
         (tmp_path / "ended" / records.NAME).unlink()
         (tmp_path / "ended").rmdir()
         assert [record.name for record in kept.all()] == ["running"]
-
-    def test_a_directory_that_is_not_there_has_none(self, tmp_path: Path) -> None:
-        assert Kept(tmp_path / "nothing").all() == []
-
-    def test_one_reading_serves_all_that_wait(self, tmp_path: Path) -> None:
-        kept_of(tmp_path, "one", "ada")
-        readings: list[int] = []
-
-        class Counting(Kept):
-            def all(self) -> list[Record]:
-                readings.append(1)
-                return super().all()
-
-        async def hundred_that_wait() -> None:
-            here = Queue(Terms(tmp_path), Counting(tmp_path), is_shared=True)
-
-            async def view() -> None:
-                for _ in range(3):
-                    assert [record.name for record in await here._next_reading()] == ["one"]
-
-            await asyncio.wait_for(asyncio.gather(*(view() for _ in range(100))), 60)
-
-        asyncio.run(hundred_that_wait())
-        assert len(readings) == 3
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, ask_raw, gen3, program, served
+from assessor_server import LOCAL, Caller, gen3, served
 from builtin_server import served as agent_served
 from raw_agent import Request, raw_agent, response, rpc
 from starlette.responses import JSONResponse
@@ -42,6 +42,14 @@ def _forget() -> Iterator[None]:
     forget = KNOWN.remember([])
     yield
     forget()
+
+
+def terms_of(*arguments: str) -> Terms:
+    """Return what the command serves by, with these arguments."""
+    parser = ArgumentParser()
+    assess.configure(parser)
+    namespace = parser.parse_args(arguments)
+    return assess._terms(namespace, load_settings(namespace).settings)
 
 
 # --- who may call -----------------------------------------------------------------------------------------------------
@@ -139,11 +147,10 @@ def test_an_operators_mistakes_have_a_line_each(
 
 
 def test_an_assessor_reads_the_settings_as_pytest_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_TIMEOUT", "20")
     (tmp_path / "pyproject.toml").write_text("[tool.a2a-bench]\nconcurrency = 3\nmax-steps = 50\n")
     monkeypatch.chdir(tmp_path)
-    with program(tmp_path / "r", "--set", "max-steps=7", env={"A2A_TIMEOUT": "20"}) as assessor:
-        task = ask_raw(assessor.url, gen3("http://127.0.0.1:1/", domain="mini", concurrency=4, max_turns=8, timeout=21))
-    text = task["status"]["message"]["parts"][0]["text"]
+    text = refused(terms_of("--set", "max-steps=7"), domain="mini", concurrency=4, max_turns=8, timeout=21)
     assert "concurrency is 4; this assessor allows at most 3" in text
     assert "max_turns is 8; this assessor allows at most 7" in text
     assert "timeout is 21; this assessor allows at most 20" in text
@@ -162,10 +169,7 @@ def test_an_assessor_reads_the_settings_as_pytest_does(tmp_path: Path, monkeypat
 def test_a_server_reached_from_elsewhere_is_not_private(
     arguments: list[str], is_private: bool, reaches_loopback: bool
 ) -> None:
-    parser = ArgumentParser()
-    assess.configure(parser)
-    namespace = parser.parse_args(arguments)
-    terms = assess._terms(namespace, load_settings(namespace).settings)
+    terms = terms_of(*arguments)
     assert terms.is_private == is_private
     assert terms.guard is not None
     assert terms.guard.allows(IPv4Address("127.0.0.1")) == reaches_loopback

@@ -177,16 +177,3 @@ def test_a_running_assessment_is_never_removed(tmp_path: Path) -> None:
     Record("ended", "", {}, {}, state="failed", submitted=long_ago, ended=long_ago).write(tmp_path / "ended")
     assert remove_old(tmp_path, 7) == ["ended"]
     assert [path.name for path in tmp_path.iterdir()] == ["running"]
-
-
-@pytest.mark.slow
-def test_everything_is_its_owners_alone(tmp_path: Path, oracle_url: str) -> None:
-    results = tmp_path / "kept" / "results"
-    results.parent.mkdir()
-    with program(results) as running:
-        received = Caller(running.url).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
-        wait_for_end(results, received)
-        found = {path.relative_to(results).as_posix(): path.stat().st_mode & 0o777 for path in results.rglob("*")}
-    assert results.stat().st_mode & 0o777 == 0o700
-    assert len(found) > 8
-    assert {name: oct(mode) for name, mode in found.items() if mode & 0o077} == {}

@@ -19,7 +19,6 @@ from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.cassettes import (
     CASSETTE,
-    Cassette,
     Exchange,
     compare,
     read_error,
@@ -112,11 +111,6 @@ def test_the_random_id_of_a_message_is_no_difference_and_everything_else_is() ->
 def test_an_invalid_cassette_is_reported(data: Any) -> None:
     with pytest.raises(CassetteError, match=r"c\.json cannot be replayed: it is no cassette"):
         CASSETTE.parse(json.dumps(data).encode(), Path("c.json"))
-
-
-def test_a_cassette_comes_back() -> None:
-    cassette = Cassette("a/b/c#0", [Exchange({"operation": "get_task"}, [{"kind": "task"}], None, 2)], [0.5])
-    assert CASSETTE.parse(json.dumps(cassette.to_json()).encode(), Path("c.json")) == cassette
 
 
 def test_secrets_are_in_no_file(tmp_path: Path) -> None:

@@ -86,15 +86,6 @@ def test_trouble_is_one_line_and_exit_code_2(
     assert complaint in printed.err
 
 
-def test_doctor_without_an_agent_makes_up_no_address(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("A2A_ENDPOINT", raising=False)
-    assert main.main(["doctor"]) == 0
-    (proxy,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("proxy ")]
-    assert proxy.endswith(" for https:// addresses of other machines")
-
-
 def test_operands_may_stand_on_both_sides_of_an_option(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["assess", "--once", "builtin:oracle", "domain=mock", "--port", "0", "max_tasks=1"]
     parser = main.make_parser("assess")
@@ -163,12 +154,7 @@ def test_help_lists_every_command_and_imports_none(capsys: pytest.CaptureFixture
     assert imported_by("--help") == set()
 
 
-def test_the_usage_of_a_command_says_what_may_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main.main(["merge", "--help"])
-    assert capsys.readouterr().out.startswith("usage: a2a-bench merge [OPTION ...] DIR ...\n")
-
-
+@pytest.mark.slow
 def test_only_the_chosen_command_is_imported() -> None:
     # Cards are judged for all bindings, but what serves agents and what runs benchmarks is none of its business.
     found = imported_by("check", "--help")
@@ -177,11 +163,10 @@ def test_only_the_chosen_command_is_imported() -> None:
     assert found.isdisjoint({"pytest", "tau2", "litellm", "uvicorn"})
 
 
-@pytest.mark.parametrize("arguments", [("agent", "--help"), ("doctor", "--help")], ids=" ".join)
-def test_a_reader_that_has_seen_enough_is_no_error(arguments: tuple[str, ...]) -> None:
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "pytest_a2a_bench.cli", *arguments]
+    command = [sys.executable, "-m", "pytest_a2a_bench.cli", "gate", "--help"]
     environ = {**os.environ, "PYTHONPATH": ROOT}
     with os.fdopen(writing) as nobody:
         ended = subprocess.run(command, stdout=nobody, stderr=subprocess.PIPE, text=True, env=environ)
@@ -214,16 +199,6 @@ class TestAgent:
 
         assert (code, out, errors.count("\n")) == (2, "", 1)
         assert f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another --port" in errors
-
-    @pytest.mark.slow
-    def test_a_grpc_port_in_use_is_one_line(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
-            with spawn("agent", "noop", "--grpc-port", str(port)) as process:
-                out, errors = process.communicate(timeout=120)
-
-        assert (process.returncode, out, errors.count("\n")) == (2, "", 1)
-        assert f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another --grpc-port" in errors
 
     def test_the_hint_carries_the_token_s_variable(self) -> None:
         from pytest_a2a_bench.agents.options import AgentOptions

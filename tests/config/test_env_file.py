@@ -8,7 +8,6 @@ import pytest
 
 from pytest_a2a_bench.config.load import lend_variables, read_env_file
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.redact import KnownSecret, in_environment
 
 
 @pytest.mark.parametrize(
@@ -61,9 +60,3 @@ def test_lent_is_taken_back_and_nothing_else() -> None:
     environ["CHANGED"] = "by a test"
     take_back()
     assert environ == {"KEPT": "mine", "OTHER": "o", "CHANGED": "by a test"}
-
-
-def test_secrets_of_the_file_are_known_by_their_names(tmp_path: Path) -> None:
-    path = tmp_path / "env"
-    path.write_text("OPENAI_API_KEY=sk-hidden\nOPENAI_API_BASE=http://x\n")
-    assert list(in_environment(read_env_file(path))) == [KnownSecret("OPENAI_API_KEY", "sk-hidden")]

@@ -17,7 +17,6 @@ from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import GROUPS, Settings, without_query
 from pytest_a2a_bench.plugin import items, options
 from pytest_a2a_bench.plugin.resolve import Resolution
-from pytest_a2a_bench.text import did_you_mean
 
 Resolve = Callable[..., Resolution]
 
@@ -77,10 +76,6 @@ def test_command_line_over_environment_over_ini_over_default(resolved: Resolve) 
     assert resolved(cli, environ=env, table=ini).settings.timeout == 3
     assert resolved({}, environ=env, table=ini).settings.timeout == 2
     assert resolved({}, table=ini).settings.timeout == 1
-
-
-def test_a_default(resolved: Resolve) -> None:
-    assert resolved().settings.timeout == 300
 
 
 @pytest.mark.parametrize(("source", "asked"), [("cli", True), ("env", False), ("table", True)])
@@ -353,13 +348,3 @@ def test_true_is_no_number_and_a_number_is_a_word(resolved: Resolve) -> None:
     )
     assert found.problems[2].startswith("pyproject.toml: suite: unknown suite '1'; valid are: tau2, ")
     assert (found.settings.protocol, found.settings.streaming) == ("1.0", "on")
-
-
-def test_an_assignment_without_a_key(resolved: Resolve) -> None:
-    assert resolved({"a2a_set": ["=5"]}).problems == (
-        "--a2a-set =5: expected KEY=VALUE, such as --a2a-set max-steps=50",
-    )
-
-
-def test_the_nearest_of_numbered_names() -> None:
-    assert did_you_mean("SEND-03", ["SEND-013", "SEND-003", "SEND-030"]) == "; did you mean 'SEND-003'?"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
 
 import pytest
-from examples import sampled
 from hypothesis import given
 from hypothesis import strategies as st
 from one_test import in_one_test
@@ -20,7 +18,7 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.calls import merge_calls
 from pytest_a2a_bench.dialects.reading import DecodedReply
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolSpec, UserSaid
-from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, LARGEST, MAX_DEPTH, Bounds, CpuAllowance, is_deeper
+from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, MAX_DEPTH, Bounds, is_deeper
 from pytest_a2a_bench.results.manifest import fingerprint
 
 BOOK = [ToolSpec("book")]
@@ -76,17 +74,6 @@ def test_wrong_options_say_what_would_be_right(text: str, complaint: str) -> Non
         read_reply_limits(text)
 
 
-def test_names_defaults_and_how_they_are_shown() -> None:
-    assert set(LARGEST) == {f.name for f in dataclasses.fields(Bounds)}
-    assert Bounds.of({}) == DEFAULT_BOUNDS
-    assert Bounds.of({"calls": 3.0, "cpu": 2}) == Bounds(calls=3, cpu=2)
-    shown = [DEFAULT_BOUNDS.show(name).removeprefix("--a2a-set reply-limits=") for name in LARGEST]
-    assert shown == ["calls=64", "parts=4096", "bytes=16M", "depth=64", "cpu=5", "total=256M"]
-    assert read_reply_limits(Bounds(bytes=1_000_001).show("bytes").split()[1].removeprefix("reply-limits=")) == {
-        "bytes": 1_000_001
-    }
-
-
 def test_default_limits_leave_stored_results_good(monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[set[str]] = []
 
@@ -133,17 +120,10 @@ def test_arguments_that_are_a_text_count_as_deep_as_they_are() -> None:
     assert decode([part], Bounds(depth=8)).unreadable
 
 
-def test_infinite_numbers_are_no_arguments() -> None:
-    body = {"tool_calls": [call(), {"name": "book", "arguments": {"n": [{"m": float("inf")}]}}]}
-    reply = decode([Part.of_data(body)], DEFAULT_BOUNDS)
-    assert [c.arguments for c in reply.calls] == [{"n": 0}]
-    assert [f.rule for f in reply.findings] == ["unreadable-call"]
-
-
 # --- calls, parts, CPU ---
 
 
-@pytest.mark.parametrize("dialect", sampled(["auto", "tool_call", "data", "agentbeats", "sierra"], 5))
+@pytest.mark.parametrize("dialect", ["auto", "sierra"])
 def test_calls_beyond_the_limit_are_not_carried_out(dialect: str) -> None:
     every = {"tool_calls": [call(n) for n in range(20_000)]}
     reply = decode([Part.of_data(every), Part.of_text(json.dumps({"tool_calls": [call(-1)]}))], DEFAULT_BOUNDS, dialect)
@@ -168,12 +148,6 @@ def test_a_reply_that_takes_too_long_to_read_is_cut() -> None:
     assert (reply.calls, reply.unreadable, limits(reply)) == ((), True, ["limit-cpu"])
     org = dialects.get("crm_action").decode_reply(parts, ORG, Bounds(cpu=1e-9))
     assert (org.calls, org.unreadable, limits(org)) == ((), True, ["limit-cpu"])
-
-
-def test_an_answer_read_in_time_counts() -> None:
-    now = iter([0.0, 1.0, 5.0])
-    allowance = CpuAllowance(3.0, lambda: next(now))
-    assert [allowance.is_spent, allowance.is_spent] == [False, True]
 
 
 def test_a_conversation_hands_its_bounds_to_the_dialect() -> None:

@@ -27,8 +27,6 @@ from pytest_a2a_bench.model import (
 )
 from pytest_a2a_bench.results.store import TRIAL, StoreError
 
-LONG = "[mms_issue]airplane_mode_on|bad_network_preference|bad_wifi_calling[PERSONA:Hard]"
-
 
 def metric(ms: float, **kwargs: object) -> ProtocolMetrics:
     return ProtocolMetrics("id", "http://x", "SendMessage", 200, ms, "2026-01-01T00:00:00+00:00", **kwargs)  # type: ignore[arg-type]
@@ -37,18 +35,6 @@ def metric(ms: float, **kwargs: object) -> ProtocolMetrics:
 def result(**kwargs: object) -> TrialResult:
     defaults: dict[str, object] = {"key": TrialKey("tau2", "airline", "12"), "status": "evaluated"}
     return TrialResult(**{**defaults, **kwargs})  # type: ignore[arg-type]
-
-
-def test_short_ids_are_kept() -> None:
-    assert slugify("12") == "12"
-    assert slugify("create_task_1") == "create_task_1"
-
-
-def test_long_ids_become_a_slug_and_a_hash() -> None:
-    slug = slugify(LONG)
-    assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}-[0-9]{8}", slug)
-    assert slug.startswith("mms_issue-airplane_mode_on")
-    assert slugify(LONG + "x") != slug
 
 
 @given(st.text(min_size=1), st.text(min_size=1))

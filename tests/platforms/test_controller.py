@@ -79,11 +79,6 @@ class TestTelling:
         assert (shown["name"], shown["supportedInterfaces"][0]["url"]) == (card["name"], card["url"])
         assert at.notes == ["starting", "running"]
 
-    def test_an_unknown_agent_is_not_there(self, control: Control) -> None:
-        at = control()
-        for method, path in (("GET", "/agents/x"), ("POST", "/agents/x/reset"), ("GET", "/to_agent/x/echo")):
-            assert at.http.request(method, path).status_code == 404
-
     def test_an_agent_that_starts_slowly_is_starting_until_its_card_is_there(self, control: Control) -> None:
         at = control("slow:1")
         message = at.described()
@@ -105,16 +100,6 @@ class TestTelling:
             refused = at.http.get(at.to("/echo"))
             assert (refused.status_code, "is finished(3)" in refused.text) == (503, True)
             assert at.reset().json() == {"message": f"Agent {at.agent.id} reset requested."}
-
-    def test_the_address_is_replaced_in_the_command(self, control: Control) -> None:
-        at = control(command=(PYTHON, "-c", "import sys; print(sys.argv[1])", "--at={host}:{port}"))
-        at.wait("finished(0)")
-        assert at.described()["stdout_log"] == f"--at=127.0.0.1:{at.agent.port}\n"
-
-    def test_a_command_that_is_not_there_is_reported(self, control: Control) -> None:
-        at = control(command=("no-such-program",))
-        at.wait("finished(127)")
-        assert at.described()["stderr_log"] == "no-such-program: No such file or directory\n"
 
     def test_logs_are_bounded_and_without_secrets(self, control: Control) -> None:
         forget = KNOWN.remember([KnownSecret("OPENAI_API_KEY", "sk-canary-5d41402abc4b2a76")])
@@ -246,15 +231,6 @@ class TestProxy:
             # The agent goes on only now: the first event did not wait for the others.
             assert httpx.get(at.url + at.to("/go")).text == "gone"
             assert [line for line in lines if line] == ["data: 1", "data: 2"]
-
-    def test_32_requests_at_once_are_all_answered_with_their_own(self, control: Control) -> None:
-        at = control()
-        at.wait("running")
-        with concurrent.futures.ThreadPoolExecutor(32) as pool:
-            bodies = [f"{number}" * 4096 for number in range(32)]
-            answers = list(pool.map(lambda body: at.http.post(at.to("/echo"), content=body), bodies))
-        assert [answer.text for answer in answers if answer.status_code != 200] == []
-        assert [answer.json()["body"] for answer in answers] == bodies
 
     def test_a_body_that_is_too_long_is_refused(self, control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(controller, "MAX_BODY", 1000)
@@ -411,14 +387,6 @@ class TestCommand:
         monkeypatch.chdir(tmp_path)
         assert main.main(["controller"]) == 2
         assert "run.sh is not executable; chmod +x it" in capsys.readouterr().err
-
-    @pytest.mark.slow
-    def test_a_port_in_use_is_one_line(self, tmp_path: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            with self.spawn(tmp_path, "--port", str(taken.getsockname()[1]), "--", "true") as process:
-                out, errors = process.communicate(timeout=60)
-        assert (process.returncode, out, errors.count("\n")) == (2, "", 1)
-        assert "Address already in use; choose another --port" in errors
 
     @pytest.mark.slow
     def test_the_environment_says_where_it_is_as_it_does_to_agentbeats_own(self, tmp_path: Path) -> None:

@@ -59,11 +59,6 @@ def test_files_of_runs_and_of_launches_are_one_table(tmp_path: Path, capsys: pyt
     ]
 
 
-def test_one_file_alone_is_read_too(tmp_path: Path) -> None:
-    assert export(tmp_path, "0190-first", RUN, "--domain", "retail") == 0
-    assert [row[:5] for row in asked(tmp_path)] == [("0190-first", "retail", 100.0, 1.0, 1)]
-
-
 def test_a_file_has_the_shape_of_agentbeats_and_no_golds(tmp_path: Path) -> None:
     assert export(tmp_path, "0190-first", RUN, "--role", "purple_agent") == 0
     text = (tmp_path / "results" / "0190-first.json").read_text()

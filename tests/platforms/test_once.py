@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from controlled import PYTHON, Control
 from harness import wait_for
-from threaded_http import Handler, HttpServer
 
 import pytest_a2a_bench
 from pytest_a2a_bench.cli import main
@@ -243,13 +242,3 @@ def test_an_address_at_which_nothing_answers_is_reported_after_one_try(capsys: P
     assert "a2a-bench: agent: nothing answers at http://127.0.0.1:" in error
     assert "start it first, or wait for it with --start-timeout SECONDS" in error
     assert "--a2a-wait" not in error
-
-
-def test_an_address_without_an_agent_card_is_reported_after_one_try(capsys: Printed) -> None:
-    class Page(Handler):
-        def do_GET(self) -> None:
-            self.answer(404, b"<html>", "text/html")
-
-    with HttpServer(Page) as server:
-        assert launch("--once", server.url, "--assessor", green("wait")) == 2
-    assert "no agent card found for " in capsys.readouterr().err

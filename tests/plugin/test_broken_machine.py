@@ -35,14 +35,13 @@ def finished(results: Path) -> list[Path]:
     return files
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_a_full_disk_loses_nothing_that_was_finished(
-    small_disk: Path, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+    small_disk: Path, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.tasks(TRIALS)
     monkeypatch.setenv("COLUMNS", "80")
     results = small_disk / "results"
-    full = desk(*workers, f"--a2a-results={results}")
+    full = desk(f"--a2a-results={results}")
     assert full.ret == 1
     kept = finished(results)
     assert 0 < len(kept) < 12
@@ -58,7 +57,7 @@ def test_a_full_disk_loses_nothing_that_was_finished(
     assert not list(results.rglob("*.tmp"))
     subprocess.run(["mount", "-o", "remount,size=2m", str(small_disk)], check=True)
     (desk.path / "log.txt").unlink()
-    desk(*workers, f"--a2a-results={results}", "--a2a-resume").assert_outcomes(passed=12)
+    desk(f"--a2a-results={results}", "--a2a-resume").assert_outcomes(passed=12)
     assert len(log_of(desk)) == 12 - len(kept)
 
 

@@ -69,23 +69,6 @@ def write_waiver(path: Path, more: str = "") -> Path:
     return file
 
 
-@pytest.mark.parametrize("ci", ["", "true"])
-def test_a_run_of_the_protocol_shows_evidence_and_speaks_of_no_benchmark(
-    bench: Bench, bad_url: str, ci: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # On a CI system the short summary of pytest shows every line of a message.
-    monkeypatch.setenv("CI", ci)
-    result = bench("--a2a-endpoint", bad_url, "-m", "conformance", "-k", "CARD-003")
-    shown = result.stdout.str()
-    assert outcomes(result)["failed"] == 1
-    assert "CARD-003 [card] MUST" in shown
-    # "assert False" is a line of ours that everybody knows.
-    assert not [word for word in ("assert False", "test_card.py", "scripted", "judge none", "banking") if word in shown]
-    # Tests of both are still to be chosen.
-    result = bench("--a2a-endpoint", bad_url, "-m", "conformance or mock", "--co", "-q")
-    assert "a2a/mock::" in result.stdout.str()
-
-
 def test_an_interrupted_run_calls_no_agent_conformant(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         stopper="def pytest_runtest_setup(item):\n    if 'SEND-' in item.name:\n        raise KeyboardInterrupt"
@@ -96,9 +79,8 @@ def test_an_interrupted_run_calls_no_agent_conformant(bench: Bench, good_url: st
     result.stdout.fnmatch_lines(["A2A 1.0: not judged completely: MUST *not made, because the run ended early*"])
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "n2"])
-def test_a_correct_agent_passes_everything(bench: Bench, good_url: str, workers: tuple[str, ...]) -> None:
-    result = bench("--a2a-endpoint", good_url, "-m", "conformance", *workers)
+def test_a_correct_agent_passes_everything(bench: Bench, good_url: str) -> None:
+    result = bench("--a2a-endpoint", good_url, "-m", "conformance")
     found = outcomes(result)
     assert result.ret == 0
     assert found["passed"] > 250
@@ -106,19 +88,6 @@ def test_a_correct_agent_passes_everything(bench: Bench, good_url: str, workers:
     result.stdout.fnmatch_lines(
         ["*a2a conformance summary*", "group *card *JSONRPC *HTTP+JSON *GRPC*", "A2A 1.0: fully conformant in *"]
     )
-
-
-@pytest.mark.slow
-def test_the_profile_safe_is_the_same_with_scopes_on_workers(bench: Bench, good_url: str) -> None:
-    names = []
-    for arguments in ((), ("-n2", "--dist", "loadscope")):
-        path = bench.path / "junit.xml"
-        safe = ("-m", "conformance", "--a2a-conformance-profile", "safe", f"--junitxml={path}")
-        result = bench("--a2a-endpoint", good_url, *safe, *arguments)
-        names.append(sorted(junit_cases(path)))
-        assert not {"failed", "errors", "error", "warned"} & set(outcomes(result))
-    assert names[0] == names[1]
-    assert "test_protocol[SEND-001-JSONRPC]" in names[0]
 
 
 def test_a_failure_shows_the_requirement_and_how_to_repeat_it(bench: Bench, bad_url: str) -> None:
@@ -190,14 +159,6 @@ def test_a_waived_failure_is_not_published(bench: Bench, bad_url: str, monkeypat
     assert "user simulator" not in published
 
 
-@pytest.mark.slow
-def test_waivers_with_workers(bench: Bench, bad_url: str) -> None:
-    file = write_waiver(bench.path)
-    result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file.name, "-n2")
-    assert result.ret == 0
-    assert outcomes(result)["xfailed"] == 1
-
-
 @pytest.mark.parametrize(
     ("option", "text"),
     [
@@ -220,11 +181,6 @@ def test_scenarios_come_from_ini_relative_to_it(bench: Bench, good_url: str) -> 
     bench.makepyprojecttoml("[tool.a2a-bench]\nscenarios = 'prompts.toml'\n")
     result = bench("--a2a-endpoint", good_url, "--a2a-suite", "protocol", "-k", "SEND-006 and JSONRPC")
     assert "no prompt for the scenario 'message'" not in result.stdout.str()
-
-
-def test_without_a_prompt_the_summary_says_how_to_give_one(bench: Bench, good_url: str) -> None:
-    result = bench("--a2a-endpoint", good_url, "--a2a-suite", "protocol", "-k", "SEND-004 and JSONRPC")
-    result.stdout.fnmatch_lines(["  1 x no prompt for the scenario 'slow' *--a2a-scenarios*SEND-004*"])
 
 
 def test_collecting_needs_no_agent(bench: Bench) -> None:
@@ -430,30 +386,22 @@ def test_a_gateway_has_an_item_for_each_requirement(bench: Bench) -> None:
         assert not [line for line in ids(bench(*chosen, "--co", "-q")) if "gateway" in line]
 
 
-ALONE_AND_WITH_WORKERS = pytest.mark.parametrize(
-    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"]
-)
-
-
-@ALONE_AND_WITH_WORKERS
-def test_of_a_transparent_gateway_a_line_says_that_nothing_changed(bench: Bench, workers: tuple[str, ...]) -> None:
+def test_of_a_transparent_gateway_a_line_says_that_nothing_changed(bench: Bench) -> None:
     with gateway_proxy(TRANSPARENT) as proxy, full_agent(Features(public=proxy.url, grpc=False)) as direct:
         proxy.target = direct
         chosen = ("--a2a-endpoint", proxy.url, "--a2a-direct", direct, "-m", "conformance")
-        result = bench(*chosen, "-k", "GW-001 or GW-012", *workers)
+        result = bench(*chosen, "-k", "GW-001 or GW-012")
     out = result.stdout.str()
     assert re.search(rf"^the gateway changed nothing in \d+ exchanges; without it: {direct}$", out, re.MULTILINE), out
 
 
-@ALONE_AND_WITH_WORKERS
-def test_what_follows_from_the_gateway_is_explained_by_it(bench: Bench, workers: tuple[str, ...]) -> None:
+def test_what_follows_from_the_gateway_is_explained_by_it(bench: Bench) -> None:
     fault = next(fault for fault in FAULTS if fault.name == "version lost")
     with gateway_proxy(fault) as proxy, full_agent(Features(public=proxy.url, grpc=False)) as direct:
         proxy.target = direct
         chosen = ("--a2a-endpoint", proxy.url, "--a2a-direct", direct, "-m", "conformance")
-        result = bench(*chosen, "-k", "JSONRPC and (GW-006 or GET-002)", "-rs", *workers)
+        result = bench(*chosen, "-k", "JSONRPC and (GW-006 or GET-002)", "-rs")
     out = result.stdout.str()
     assert (outcomes(result)["failed"], outcomes(result)["skipped"]) == (1, 1), out
     assert "explained by GW-006 [JSONRPC]" in out
-    if not workers:
-        assert "GET-002 [JSONRPC] GetTask of an unknown task: not the error: error VersionNotSupportedError" in out
+    assert "GET-002 [JSONRPC] GetTask of an unknown task: not the error: error VersionNotSupportedError" in out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from builtin_server import served
 from faulty_server import start_faulty
 from harness import Bench, junit_cases
 
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.catalogue import ADDED
 
 KEYS = "/.well-known/jwks.json"
@@ -61,17 +59,6 @@ def test_a_signature_that_does_not_verify_fails(bench: Bench, keys: Path) -> Non
     result.stdout.fnmatch_lines(["*SIGN-004* it does not match the card*"])
 
 
-def test_the_command_line_verifies_too(signed_url: str, keys: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = ["check", signed_url, "--group", "signatures", "--format", "json"]
-    assert main([*run, "--set", f"card-jwks={keys}"]) == 0
-    results = json.loads(capsys.readouterr().out)["results"]
-    assert {r["id"]: r["status"] for r in results} == {f"SIGN-00{n}": "passed" for n in range(1, 9)}
-    other = keys.with_name("other.json")
-    other.write_text(json.dumps({"keys": [{**json.loads(keys.read_text())["keys"][0], "kid": "another"}]}))
-    assert main([*run, "--set", f"card-jwks={other}"]) == 1
-    assert "no key for kid" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("option", "complaint"),
     [
@@ -89,16 +76,7 @@ def test_impossible_options_are_a_usage_error(
     result.stderr.fnmatch_lines([f"*{complaint}*"])
 
 
-def test_wrong_options_of_the_command_line(signed_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for option in (["--set", "webhook-bind=here"], ["--concurrency", "0"], ["--set", "card-jwks=none.json"]):
-        assert main(["check", signed_url, *option]) == 2
-        assert capsys.readouterr().err.count("\n") == 1
-
-
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "n2"])
-def test_push_notifications_come_to_the_place_that_was_named(
-    bench: Bench, signed_url: str, unused_port: int, workers: tuple[str, ...]
-) -> None:
+def test_push_notifications_come_to_the_place_that_was_named(bench: Bench, signed_url: str, unused_port: int) -> None:
     place = (
         "--a2a-set",
         f"webhook-bind=127.0.0.1:{unused_port}",
@@ -106,7 +84,7 @@ def test_push_notifications_come_to_the_place_that_was_named(
         f"webhook-url=http://localhost:{unused_port}/a",
     )
     run = ("--a2a-suite", "protocol", "-k", "PUSH-016 or PUSH-013", *place)
-    result = bench("--a2a-endpoint", signed_url, *run, *workers)
+    result = bench("--a2a-endpoint", signed_url, *run)
     result.assert_outcomes(passed=6)
 
 
@@ -229,12 +207,6 @@ def test_each_test_is_an_item_for_each_binding(
         ]
     )
     assert len(list(junit_cases(tmp_path / "junit.xml"))) == 5
-
-
-@pytest.mark.slow
-def test_workers_share_them(bench: Bench, url: str, options: tuple[str, ...]) -> None:
-    result = bench("--a2a-endpoint", url, *options, "-n2")
-    result.assert_outcomes(passed=3, failed=1, warnings=1)
 
 
 @pytest.mark.slow

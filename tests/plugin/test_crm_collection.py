@@ -188,13 +188,6 @@ def test_a_dialect_of_an_org_takes_no_other_tasks(oracle: Bench, dialect: str) -
     assert oracle("-k", "handle_time-00 and not interactive", "--a2a-dialect", dialect).ret == 0
 
 
-def test_an_expression_leaves_out_what_lacks_the_split(bench: Bench) -> None:
-    found = ids(bench("--co", "-q", *ORACLE, "-k", "airline or crmarena", "--a2a-split", "test"))
-    assert len(found) == 20
-    result = bench("--co", *ORACLE, "-k", "crmarena", "--a2a-split", "test")
-    result.stdout.fnmatch_lines(["a2a: mini has no split 'test'; it has: base"])
-
-
 def test_an_expression_that_needs_data_says_so(bench: Bench) -> None:
     result = bench("--co", *ORACLE, "-k", "original")
     result.stdout.fnmatch_lines(["a2a: original is data of CRMArena's, *--a2a-crm-data DIR*"])
@@ -247,12 +240,6 @@ def test_wrong_markers_name_the_test(bench: Bench, arguments: str, problem: str)
     result = bench("--co", *ORACLE)
     assert result.ret == 4
     result.stderr.fnmatch_lines([f"ERROR: test_it.py::test_x: *{problem}"])
-
-
-def test_tau2s_marker_has_no_categories(bench: Bench) -> None:
-    bench.makepyfile(test_it='import pytest\n@pytest.mark.tau2("mock", category="x")\ndef test_x(trial): pass')
-    result = bench("--co", *ORACLE)
-    result.stderr.fnmatch_lines(["*does not know category; valid are: domain, split, trials, tasks, label*"])
 
 
 def test_collecting_builds_and_opens_nothing(bench: Bench) -> None:

@@ -143,13 +143,6 @@ def test_categories_of_several_domains_have_a_table_each() -> None:
     assert max(map(len, lines)) < 80
 
 
-def test_every_category_fits_a_screen() -> None:
-    every = [result_of("mini", task.task_id, 1.0) for task in build().tasks]
-    lines = summary.category_lines(every)
-    assert len(lines) == 1 + 22
-    assert max(map(len, lines)) <= 80
-
-
 def test_trials_without_a_reward_are_counted_beside_the_others() -> None:
     lost = dataclasses.replace(
         result_of("mini", "handle_time-01", 0.0), status="infrastructure_error", reward_info=None
@@ -157,11 +150,6 @@ def test_trials_without_a_reward_are_counted_beside_the_others() -> None:
     lines = summary.category_lines([result_of("mini", "handle_time-00", 1.0), lost])
     assert lines[0].split()[:6] == ["category", "trials", "not", "evaluated", "passed", "reward"]
     assert lines[1].split()[:5] == ["handle_time", "2", "1", "1", "1.000"]
-
-
-def test_benchmarks_without_categories_have_no_such_table() -> None:
-    plain = dataclasses.replace(result_of("mini", "x-0", 1.0), category="")
-    assert summary.category_lines([plain]) == []
 
 
 def test_own_tests_of_the_same_tasks_come_first(bench: Bench, oracle: Bench) -> None:
@@ -250,11 +238,3 @@ def test_each_worker_logs_in_and_keeps_its_secrets(
     assert "SELECT" in written
     assert not any(secret in written + result.stdout.str() for secret in (PASSWORD, "session-1", "session-2"))
     org.close()
-
-
-@pytest.mark.slow
-def test_a_live_org_without_credentials_names_the_variables(bench: Bench, published: Path) -> None:
-    live = ("--a2a-set=crm-org=salesforce", "--a2a-crm-data", str(published))
-    result = bench(*ORACLE, "a2a/crmarena_b2b::test_b2b[0000-t0]", *live)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *credentials in the environment: SALESFORCE_INSTANCE_URL and*"])

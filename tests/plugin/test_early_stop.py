@@ -18,7 +18,6 @@ def named(kind: str, process: tuple[str, ...] = ()) -> str:
 
 WAYS = [
     pytest.param((), id="alone"),
-    pytest.param(("--a2a-concurrency=4",), id="ahead", marks=pytest.mark.slow),
     pytest.param(("-n2", "--a2a-concurrency=3"), id="workers-ahead", marks=pytest.mark.slow),
 ]
 

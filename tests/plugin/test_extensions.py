@@ -157,27 +157,6 @@ def test_own_agent_user_judge_and_store(own: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_a_user_of_ones_own_that_raises_is_an_error_that_names_it(own: Bench) -> None:
-    (own.path / "user.py").write_text(
-        "def hurried(messages, **arguments):\n    with open('asked', 'a') as file: file.write('x')\n"
-        "    return messages[-1]['words']\n"
-    )
-    result = own(
-        "-ppytest_rerunfailures", "--reruns=1", "--a2a-endpoint=builtin:clerk", "--a2a-user=llm:a2a-user/hurried",
-        "--a2a-judge-llm=a2a-judge/polite", "--a2a-set=breaker=1", "test_shop.py", "-k=hurried",
-    )  # fmt: skip
-    assert (result.ret, result.parseoutcomes()) == (1, {"errors": 1, "rerun": 1, "deselected": 2})
-    result.stdout.fnmatch_lines(
-        [
-            "* the agent was not judged: the user 'hurried' of *conftest.py* raised KeyError: 'words' in *user.py:3 "
-            "(hurried); mend the function: it is neither the agent's fault nor a model's",
-            "*a function of your own raised*",
-        ]
-    )
-    assert (own.path / "asked").read_text() == "x"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
 def test_own_dialect(own: Bench, workers: tuple[str, ...]) -> None:
     result = own(*workers, "--a2a-endpoint=builtin:oracle", "--a2a-dialect=lines", "test_shop.py", "-k=our_dialect")

@@ -13,25 +13,6 @@ from pytest_a2a_bench.cli.main import main
 TEN = " ".join(["ok-" + c for c in "abcdefg"] + ["bad-" + c for c in "hij"])
 
 
-WORKERS = pytest.param(("-n2",), id="workers", marks=pytest.mark.slow)
-
-
-ALONE = pytest.param((), id="alone")
-MORE = [
-    pytest.param(("-n2", "--a2a-concurrency", "8"), id="workers-ahead", marks=pytest.mark.slow),
-    pytest.param(("-n0",), id="n0", marks=pytest.mark.slow),
-]
-ALWAYS_WITH_WORKERS = pytest.mark.parametrize(
-    "process", [ALONE, pytest.param(("-n2",), id="workers"), *MORE], indirect=True
-)
-
-
-@pytest.fixture(params=[ALONE, WORKERS, *MORE])
-def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    arguments: tuple[str, ...] = request.param
-    return arguments
-
-
 @pytest.fixture(autouse=True)
 def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", TEN)
@@ -51,8 +32,8 @@ def kinds(path: Path) -> dict[str, list[str]]:
     }
 
 
-def test_a_floor_that_is_kept_passes_with_misses(desk: Bench, process: tuple[str, ...]) -> None:
-    result = desk(*process, "--a2a-min-pass=0.6", "--junitxml=j.xml")
+def test_a_floor_that_is_kept_passes_with_misses(desk: Bench) -> None:
+    result = desk("--a2a-min-pass=0.6", "--junitxml=j.xml")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
@@ -81,7 +62,7 @@ def test_a_floor_that_is_kept_passes_with_misses(desk: Bench, process: tuple[str
         assert json.loads((desk.path / "a2a-results" / missed["transcript"]).read_text())["key"] == missed["key"]
 
 
-@ALWAYS_WITH_WORKERS
+@pytest.mark.parametrize("process", [(), ("-n2", "--a2a-concurrency=8")], ids=["alone", "workers"])
 def test_a_floor_that_is_not_kept_is_exactly_one_failure(desk: Bench, process: tuple[str, ...]) -> None:
     pytest.importorskip("pytest_jsonreport")
     json_report = ("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "--json-report")
@@ -217,11 +198,8 @@ def pytest_runtest_teardown(item):
     assert_says(result, "FAILED a2a/gate::every_trial", "failed: 7 of 10 trials passed; each of them must")
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("floor", [(), ("--a2a-min-pass=0.1",)])
-def test_trials_that_a_plugin_takes_away_let_no_run_pass(
-    desk: Bench, floor: tuple[str, ...], workers: tuple[str, ...]
-) -> None:
+def test_trials_that_a_plugin_takes_away_let_no_run_pass(desk: Bench, floor: tuple[str, ...]) -> None:
     desk.add_to_conftest("""
 import pytest
 
@@ -229,7 +207,7 @@ import pytest
 def pytest_runtest_protocol(item):
     return True if "-t0" in item.nodeid else None
 """)
-    result = desk(*floor, *workers)
+    result = desk(*floor)
     assert result.ret == 1
     assert_says(result, "FAILED a2a/gate::errors", "of the selection did not run, and no report says so (a plugin?)")
     assert verdict_of(desk)["verdict"] != "pass"
@@ -269,7 +247,7 @@ def test_a_run_that_was_cut_short_passes_no_gate(desk: Bench) -> None:
     assert_says(result, "min_pass inconclusive the run was cut short; so far: 3 of 3 trials succeeded")
 
 
-def test_an_expected_error_passes_nothing(desk: Bench, process: tuple[str, ...]) -> None:
+def test_an_expected_error_passes_nothing(desk: Bench) -> None:
     desk.tasks("ok-a ok-b ok-c ok-d ok-e ok-f down")
     desk.makepyfile(
         test_desk="""
@@ -281,26 +259,25 @@ def test_an_expected_error_passes_nothing(desk: Bench, process: tuple[str, ...])
         """
     )
     for gates in (["--a2a-min-pass=0.6"], []):
-        result = desk(*process, *gates, "--junitxml=j.xml")
+        result = desk(*gates, "--junitxml=j.xml")
         assert result.ret == 1
         assert_says(result, "1 trial could not be evaluated, and its test does not say so (xfail?): desk/front/down#0")
         found = kinds(desk.path / "j.xml")
         assert [name for name, tags in found.items() if "failure" in tags] == ["errors"]
 
 
-@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
-def test_gates_that_nothing_was_judged_for_do_not_pass(desk: Bench, workers: tuple[str, ...]) -> None:
+def test_gates_that_nothing_was_judged_for_do_not_pass(desk: Bench) -> None:
     write_baseline(desk, {"desk/front/ok-a": [1]})
     desk.add_to_conftest("\nimport pytest\ndef pytest_runtest_setup(item):\n    pytest.skip('no token')\n")
     gates = ("--a2a-min-pass=0.5", "--a2a-baseline=b.json", "--junitxml=j.xml")
-    result = desk(*workers, *gates)
+    result = desk(*gates)
     assert result.ret == 1
     assert_says(result, "min_pass inconclusive nothing to judge: no trial was evaluated", "a2a verdict: inconclusive")
     assert verdict_of(desk)["verdict"] == "inconclusive"
     found = kinds(desk.path / "j.xml")
     assert [name for name, tags in found.items() if "failure" in tags] == ["min_pass", "baseline"]
     assert desk("--a2a-min-pass=0.5", "--a2a-set=inconclusive=pass").ret == 0
-    result = desk(*workers)
+    result = desk()
     assert result.ret == 0
     assert "a2a verdict" not in result.stdout.str()
     assert "a2a: no trial was evaluated: these results say nothing about the agent" in result.stdout.str()
@@ -334,13 +311,13 @@ def test_missed_runs_exactly_the_misses(desk: Bench) -> None:
     assert len(verdict_of(desk)["missed"]) == 3
 
 
-def test_missed_needs_a_run_that_missed_something(desk: Bench, process: tuple[str, ...]) -> None:
+def test_missed_needs_a_run_that_missed_something(desk: Bench) -> None:
     result = desk("--a2a-missed")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: --a2a-missed: *verdict.json is not there: no run has ended in this*"])
     desk.tasks("ok")
     assert desk().ret == 0
-    result = desk(*process, "--a2a-missed")
+    result = desk("--a2a-missed")
     assert result.ret == 5
     result.stdout.fnmatch_lines(["a2a: the last run missed nothing, so --a2a-missed runs nothing"])
 
@@ -503,11 +480,11 @@ class TestBaseline:
             ]
         )
 
-    def test_a_regression_names_the_tasks(self, desk: Bench, process: tuple[str, ...]) -> None:
+    def test_a_regression_names_the_tasks(self, desk: Bench) -> None:
         names = [f"x{i}" for i in range(20)]
         write_baseline(desk, {f"desk/front/ok-{n}": [1] for n in names} | {"desk/front/bad-x1": [1]} | BAD)
         desk.tasks(" ".join([f"ok-{n}" for n in names] + [f"bad-x{i}" for i in range(1, 8)]))
-        result = desk(*process, "--a2a-baseline=b.json", "--junitxml=j.xml")
+        result = desk("--a2a-baseline=b.json", "--junitxml=j.xml")
         assert result.ret == 1
         result.stdout.fnmatch_lines(
             [

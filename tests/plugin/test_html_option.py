@@ -84,12 +84,6 @@ def test_only_looking_writes_no_page(desk: Bench) -> None:
     assert not desk.path.joinpath("page.html").exists()
 
 
-def test_the_ini_file_names_a_page_relative_to_itself(desk: Bench) -> None:
-    desk.makepyprojecttoml("[tool.a2a-bench]\nhtml = 'pages/run.html'\n")
-    desk().assert_outcomes(passed=1)
-    assert desk.path.joinpath("pages/run.html").is_file()
-
-
 def test_conformance_findings_are_on_the_page(bench: Bench) -> None:
     with start_faulty("send-bare-task") as agent:
         bench("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "SEND", "--a2a-html", "p.html")
@@ -188,33 +182,6 @@ def test_a_run_that_was_killed_says_whose_trials_are_shown(desk: Bench) -> None:
     assert main(["export", "html", "r", "-o", "r.html"]) == 0
     text = desk.path.joinpath("r.html").read_text(encoding="utf-8")
     assert "The last run here, second, has finished none of its 2 trials: these are of earlier runs." in text
-
-
-def test_a_conformance_report_joins_the_page(desk: Bench) -> None:
-    desk("--a2a-results", "r")
-    entry = {"id": "X-1", "group": "send", "level": "MUST", "version": "1.0", "binding": "JSONRPC", "status": "failed"}
-    findings = [
-        {
-            "rule": "X-1",
-            "severity": "error",
-            "found": "no answer",
-            "expected": "an answer",
-            "pointer": "",
-            "fix": "answer",
-        }
-    ]
-    report = {
-        "schema": "a2a-bench/conformance",
-        "schema_version": 1,
-        "endpoint": "http://a",
-        "agent": "A 1",
-        "results": [{**entry, "reason": "", "spec": "1.0 3.1", "requirement": "It answers", "findings": findings}],
-    }
-    desk.path.joinpath("c.json").write_text(json.dumps(report))
-    assert main(["export", "html", "r", "-o", "r.html", "--conformance", "c.json"]) == 0
-    text = desk.path.joinpath("r.html").read_text(encoding="utf-8")
-    assert "X-1 [JSONRPC] MUST" in text
-    assert "expected: an answer" in text
 
 
 @pytest.mark.parametrize(

@@ -63,18 +63,6 @@ def test_a_whole_run_without_us_imports_nothing_heavy(bench: Bench) -> None:
     assert bench.apart().ret == 0
 
 
-def test_collecting_imports_no_benchmark(bench: Bench) -> None:
-    bench.makeconftest(
-        """
-        import sys
-        def pytest_collection_finish(session):
-            print("HEAVY", [m for m in ("tau2", "a2a", "litellm") if m in sys.modules], len(session.items))
-        """
-    )
-    result = bench.apart("--co", "-q", "-s", "--a2a-suite", "airline")
-    result.stdout.fnmatch_lines(["HEAVY [[][]] 50"])
-
-
 def test_nothing_is_shown_or_written_without_us(bench: Bench) -> None:
     bench.makepyfile("def test_mine(): pass")
     result = bench("-v")
@@ -162,12 +150,6 @@ def test_a_wrong_name_is_one_line(bench: Bench) -> None:
     ]
 
 
-def test_fixtures_are_documented(bench: Bench) -> None:
-    result = bench("--fixtures")
-    result.stdout.fnmatch_lines(["trial*", "*finished conversation of this item's task*"])
-    assert "_a2a_key" not in result.stdout.str()
-
-
 @pytest.mark.parametrize(
     "test",
     [
@@ -188,20 +170,6 @@ def test_it_begins_when_a_test_asks_for_a_fixture_of_ours(bench: Bench) -> None:
     result = bench()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*no agent to test; pass --a2a-endpoint URL*"])
-
-
-def test_the_table_is_read(bench: Bench) -> None:
-    bench.makepyfile("def test_mine(): pass")
-    bench.makepyprojecttoml("[tool.a2a-bench]\ntimeout = 'nonsense'\n")
-    result = bench()
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*pyproject.toml: timeout: 'nonsense' is not a number above 0*"])
-
-
-def test_markers_are_registered_once(bench: Bench) -> None:
-    for arguments in ((), ("--a2a-endpoint", "http://127.0.0.1:1")):
-        shown = bench("--markers", *arguments).stdout.str()
-        assert shown.count("@pytest.mark.airline:") == 1
 
 
 # Python without assertions: a run that could not fail is refused.

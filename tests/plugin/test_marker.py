@@ -73,15 +73,6 @@ def test_wrong_arguments_name_the_test(bench: Bench, arguments: str, expected: s
     result.stderr.fnmatch_lines([f"ERROR: test_it.py::test_x: *{expected}"])
 
 
-def test_all_wrong_markers_are_reported_together(bench: Bench) -> None:
-    result = collect(
-        bench,
-        "@pytest.mark.tau2('x')\ndef test_x(trial): pass\n@pytest.mark.tau2('y')\ndef test_y(trial): pass",
-    )
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*::test_x: *'x' is not one of*", "*::test_y: *'y' is not one of*"])
-
-
 def test_the_same_trial_twice_names_both_tests_and_the_way_out(bench: Bench) -> None:
     source = """
 @pytest.mark.tau2("mock", tasks="create_task_1"{label})
@@ -164,19 +155,6 @@ def test_a_wrong_test_matters_only_if_it_is_selected(desk: Bench) -> None:
         assert result.ret == 4
         result.stderr.fnmatch_lines(["ERROR: test_desk.py::test_wrong_marker: *does not know trails*"])
         assert "test_no_marker" not in result.stderr.str()
-
-
-def test_a_hidden_fixture_matters_only_where_it_is_selected(bench: Bench) -> None:
-    source = """
-@pytest.fixture
-def trial(): return 1
-@pytest.mark.tau2("mock")
-def test_x(trial): pass
-def test_y(): pass
-"""
-    bench.makepyfile(test_it=HEAD + source)
-    bench("-k", "test_y").assert_outcomes(passed=1, deselected=1)
-    assert bench("-k", "test_x").ret == 4
 
 
 def test_a_dialect_is_a_fixture(pytester: pytest.Pytester) -> None:

@@ -311,10 +311,9 @@ def test_a_directory_elsewhere_is_refused_before_other_tests_are_run(
     )
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
-def test_with_an_equals_sign_it_is_no_place_of_tests(suite: Bench, elsewhere: Path, workers: tuple[str, ...]) -> None:
+def test_with_an_equals_sign_it_is_no_place_of_tests(suite: Bench, elsewhere: Path) -> None:
     for _ in range(2):
-        result = suite(*workers, f"--a2a-results={elsewhere / 'new'}")
+        result = suite(f"--a2a-results={elsewhere / 'new'}")
         result.assert_outcomes(failed=1, passed=1)
     assert len(list((elsewhere / "new" / "trials").glob("*.json"))) == 1
 

@@ -13,9 +13,8 @@ def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok")
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
-def test_an_unreachable_endpoint_is_found_once(desk: Bench, workers: tuple[str, ...]) -> None:
-    result = desk("--a2a-endpoint", NOWHERE, *workers)
+def test_an_unreachable_endpoint_is_found_once(desk: Bench) -> None:
+    result = desk("--a2a-endpoint", NOWHERE)
     assert result.ret == 4
     errors = [line for line in result.errlines if line.startswith("ERROR: --a2a-endpoint=http://127.0.0.1:9: ")]
     assert len(errors) == 1
@@ -49,13 +48,6 @@ def test_an_endpoint_from_environment_or_ini_serves_tests(
     result = bench()
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*a2a benchmark summary*"])
-
-
-@pytest.mark.slow
-def test_a_built_in_agent_serves_workers(desk: Bench) -> None:
-    result = desk.apart("--a2a-endpoint", "builtin:noop", "-n2")
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["a2a: builtin:noop (pytest-a2a-bench noop *), A2A 1.0 jsonrpc; scripted user: *"])
 
 
 def test_a_built_in_agent_that_does_not_start(desk: Bench) -> None:

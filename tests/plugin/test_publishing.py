@@ -17,10 +17,9 @@ def job_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_a_job_summary_and_annotations(desk: Bench, job_summary: Path, workers: tuple[str, ...]) -> None:
+def test_a_job_summary_and_annotations(desk: Bench, job_summary: Path) -> None:
     job_summary.write_text("of an earlier command\n")
-    result = desk(*workers)
+    result = desk()
     result.assert_outcomes(passed=1, failed=1, errors=1, skipped=1)
     commands = sorted(line for line in result.outlines if line.startswith("::"))
     assert commands == [
@@ -68,20 +67,6 @@ def test_elsewhere_nothing_is_said(desk: Bench, job_summary: Path, monkeypatch: 
     result = desk("--a2a-set=github=on")
     assert any(line.startswith("::error") for line in result.outlines)
     assert job_summary.exists()
-
-
-def test_it_can_be_switched_off(desk: Bench, job_summary: Path) -> None:
-    result = desk("--a2a-set=github=off")
-    assert not any(line.startswith("::") for line in result.outlines)
-    assert not job_summary.exists()
-
-
-def test_a_run_of_other_tests_says_nothing(bench: Bench, job_summary: Path) -> None:
-    bench.makepyfile("def test_other(): assert False")
-    result = bench()
-    result.assert_outcomes(failed=1)
-    assert not any(line.startswith("::") for line in result.outlines)
-    assert not job_summary.exists()
 
 
 def test_markdown_for_a_merge_request(desk: Bench) -> None:

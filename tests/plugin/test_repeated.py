@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -23,10 +22,9 @@ def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_PAUSE", RetryPolicy(base=0.001, maximum=0.01))
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_every_place_tells_how_many_were_held_again_and_why(desk: Bench, workers: tuple[str, ...]) -> None:
+def test_every_place_tells_how_many_were_held_again_and_why(desk: Bench) -> None:
     files = ("--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
-    result = desk(*workers, *files)
+    result = desk(*files)
     result.assert_outcomes(passed=2, errors=1)
     assert result.ret == 1
     message = LINE + "2x HTTP 502, 1x reset after delivery"
@@ -46,15 +44,6 @@ def test_every_place_tells_how_many_were_held_again_and_why(desk: Bench, workers
 
 def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
     desk("-q").stdout.fnmatch_lines([(LINE + "2x HTTP 502, 1x reset after delivery").replace("[", "[[]")])
-
-
-def test_files_of_before_are_read_alike(desk: Bench) -> None:
-    desk()
-    [path] = (desk.path / "a2a-results" / "trials").glob("*ok*")
-    content = json.loads(path.read_text())
-    assert content.pop("held_again") == []
-    path.write_text(json.dumps(content))
-    assert load_trial(path).held_again == ()
 
 
 def test_overwritten_results_are_still_counted(desk: Bench) -> None:

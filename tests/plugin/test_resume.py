@@ -31,11 +31,10 @@ def stored(directory: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_only_what_has_no_result_is_held_again(desk: Bench, workers: tuple[str, ...]) -> None:
+def test_only_what_has_no_result_is_held_again(desk: Bench) -> None:
     desk.tasks("ok-a ok-b bad-c flaky-d broken-e")
-    desk(*workers).assert_outcomes(passed=2, failed=1, errors=2)
-    result = desk(*workers, "--a2a-resume", "--junitxml=j.xml")
+    desk().assert_outcomes(passed=2, failed=1, errors=2)
+    result = desk("--a2a-resume", "--junitxml=j.xml")
     result.assert_outcomes(passed=3, failed=1, errors=1)
     result.stdout.fnmatch_lines(["reused, not run again (--a2a-resume): 3 of 5 trials (3 of run *"])
     started = log_of(desk)
@@ -160,12 +159,11 @@ def test_a_run_can_be_killed_at_any_moment(desk: Bench) -> None:
 TASKS = " ".join(f"{'bad' if i % 3 == 0 else 'ok'}-0.0{i % 5}-{i}" for i in range(17))
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_merged_shards_are_the_whole(desk: Bench, workers: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_merged_shards_are_the_whole(desk: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     desk.tasks(TASKS)
     desk("--a2a-results=whole").assert_outcomes(passed=11, failed=6)
     for i in (1, 2, 3):
-        desk(*workers, f"--a2a-shard={i}/3", f"--a2a-results=part{i}")
+        desk(f"--a2a-shard={i}/3", f"--a2a-results=part{i}")
     assert sorted(log_of(desk)) == sorted(TASKS.split() * 2)
 
     assert main(["merge", "part1", "part2", "part3", "-o", "merged"]) == 0
@@ -223,38 +221,7 @@ def test_all_obstacles_to_a_merge_are_reported_together(desk: Bench, capsys: pyt
     assert main(["merge", "part2", "-o", "full"]) == 2
 
 
-def test_a_shard_leaves_the_users_other_tests_alone(desk: Bench) -> None:
-    desk.tasks("ok-a ok-b")
-    desk.makepyfile(test_mine="def test_mine(): pass")
-    for i in (1, 2):
-        desk(f"--a2a-shard={i}/2", f"--a2a-results=part{i}").assert_outcomes(passed=2, deselected=1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--a2a-shard=3/2"], "--a2a-shard: '3/2' is not a part: I counts from 1 to N"),
-    ],
-)
-def test_a_wrong_part_is_a_usage_error(desk: Bench, arguments: list[str], message: str) -> None:
-    result = desk(*arguments)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*{message}*"])
-
-
-@pytest.mark.parametrize("damage", ["", "[]", "{", "[" * 100_000], ids=["empty", "list", "cut", "deep"])
-def test_a_damaged_verdict_of_an_earlier_run_is_in_nobodys_way(desk: Bench, damage: str) -> None:
-    desk.tasks("ok")
-    verdict = desk.path / "a2a-results" / "verdict.json"
-    verdict.parent.mkdir()
-    verdict.write_text(damage)
-
-    desk("--a2a-min-pass=0.1").assert_outcomes(passed=2)
-    assert json.loads(verdict.read_text())["verdict"] == "pass"
-
-
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "n2"])
-def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(desk: Bench, workers: tuple[str, ...]) -> None:
+def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(desk: Bench) -> None:
     results = desk.path / "a2a-results"
     desk.tasks("ok bad")
     desk("--a2a-min-pass=0.1")
@@ -262,7 +229,7 @@ def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(desk: Bench, workers: 
     (desk.path / "log.txt").unlink()
 
     desk.tasks("ok bad ok-60")
-    with desk.popen("--a2a-min-pass=0.1", "--a2a-concurrency=4", *workers) as process:
+    with desk.popen("--a2a-min-pass=0.1", "--a2a-concurrency=4") as process:
         wait_for(lambda: any("ok-60" in line for line in log_of(desk, "start")))
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -279,13 +246,12 @@ def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(desk: Bench, workers: 
 # Two runs in one results directory at a time: the second is refused, and loses nothing of the first.
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_a_second_run_is_refused_until_the_first_is_gone(desk: Bench, workers: tuple[str, ...]) -> None:
+def test_a_second_run_is_refused_until_the_first_is_gone(desk: Bench) -> None:
     desk.tasks("slow-600")
-    process = desk.popen(*workers)
+    process = desk.popen()
     wait_for(lambda: len(log_of(desk)) == 1 or process.poll() is not None)
     desk.tasks("ok")
-    result = desk(*workers)
+    result = desk()
     assert result.ret == 4
     (line,) = [line for line in result.errlines if line.strip()]
     assert f"results directory {desk.path}/a2a-results is in use by pytest, process {process.pid} on " in line
@@ -293,7 +259,7 @@ def test_a_second_run_is_refused_until_the_first_is_gone(desk: Bench, workers: t
     assert log_of(desk) == ["slow-600", "ok"]
     process.kill()
     process.communicate()
-    desk(*workers).assert_outcomes(passed=1)
+    desk().assert_outcomes(passed=1)
     assert not (desk.path / "a2a-results" / "run.lock").exists()
 
 

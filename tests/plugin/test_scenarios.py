@@ -34,11 +34,10 @@ def write(run: Bench, text: str) -> None:
     run.makepyfile(test_own=f"import pytest\n\n{text}")
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
-def test_the_example_passes(shop: Bench, workers: tuple[str, ...]) -> None:
+def test_the_example_passes(shop: Bench) -> None:
     shop.makepyfile(test_shop=(SHOP / "test_shop.py").read_text(encoding="utf-8"))
 
-    result = shop(*workers, "--a2a-trials=2", "--a2a-min-pass=1", "-rs", "--junitxml=j.xml")
+    result = shop("--a2a-trials=2", "--a2a-min-pass=1", "-rs", "--junitxml=j.xml")
 
     result.assert_outcomes(passed=7, skipped=2)  # the gate is one
     result.stdout.fnmatch_lines(["*a scenario with a goal needs a model that plays its user: --a2a-user llm:MODEL*"])

@@ -139,14 +139,6 @@ def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(desk: Bench, 
     result.stdout.no_fnmatch_line("*unknown*")
 
 
-@pytest.mark.slow
-def test_no_replacement_for_a_crashed_worker(desk: Bench) -> None:
-    desk.tasks("crash-0.2 " + many("ok-0", 9))
-    result = desk("-n2", "--a2a-concurrency=4", "--max-worker-restart=0")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*worker restarting disabled*"])
-
-
 def note_reports(run: Bench) -> None:
     """Let the controller log each item that has been reported."""
     run.add_to_conftest("""

@@ -7,10 +7,6 @@ from harness import Bench, log_of
 
 from pytest_a2a_bench import suites
 
-WORKERS = pytest.mark.parametrize(
-    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"]
-)
-
 MODULE_CONFTEST = """
 import dataclasses
 
@@ -36,32 +32,24 @@ def counts(result: pytest.RunResult) -> dict[str, int]:
     return {name: found[name] for name in ("passed", "failed", "errors") if name in found}
 
 
-@WORKERS
-def test_suites_expressions_and_pasted_ids(suite: Bench, workers: tuple[str, ...]) -> None:
-    assert counts(suite(*workers, "--a2a-suite", "front")) == {"passed": 1, "failed": 2}
-    assert counts(suite(*workers, "-m", "desk and front")) == {"passed": 1, "failed": 2}
-    assert counts(suite(*workers, "-k", "front or own")) == {"passed": 2, "failed": 3}
-    pasted = suite(*workers, "a2a/front::test_desk[bad-0-b-t0]", "test_own.py::test_own_good")
+def test_suites_expressions_and_pasted_ids(suite: Bench) -> None:
+    assert counts(suite("--a2a-suite", "front")) == {"passed": 1, "failed": 2}
+    assert counts(suite("-m", "desk and front")) == {"passed": 1, "failed": 2}
+    assert counts(suite("-k", "front or own")) == {"passed": 2, "failed": 3}
+    pasted = suite("a2a/front::test_desk[bad-0-b-t0]", "test_own.py::test_own_good")
     assert counts(pasted) == {"passed": 1, "failed": 1}
 
 
 @pytest.mark.slow
-@WORKERS
-def test_last_failed_and_failed_first(suite: Bench, workers: tuple[str, ...]) -> None:
+def test_last_failed_and_failed_first(suite: Bench) -> None:
     suite("-k", "front or own")
-    assert counts(suite(*workers, "--lf")) == {"failed": 3}
-    assert counts(suite(*workers, "--lf", "-k", "front or own")) == {"failed": 3}
-    assert counts(suite(*workers, "--lf", "--a2a-suite", "front")) == {"failed": 2}
-    assert counts(suite(*workers, "--ff", "--a2a-suite", "front")) == {"failed": 2, "passed": 1}
+    assert counts(suite("--lf")) == {"failed": 3}
+    assert counts(suite("--lf", "-k", "front or own")) == {"failed": 3}
+    assert counts(suite("--lf", "--a2a-suite", "front")) == {"failed": 2}
+    assert counts(suite("--ff", "--a2a-suite", "front")) == {"failed": 2, "passed": 1}
     (suite.path / "log.txt").unlink()
     suite("--ff", "--a2a-suite", "front")
     assert log_of(suite) == ["bad-0-a", "bad-0-b", "ok"]
-
-
-@pytest.mark.slow
-def test_stepwise_remembers_suites(suite: Bench) -> None:
-    suite("--a2a-suite", "front", "--sw")
-    assert counts(suite("--a2a-suite", "front", "--sw")) == {"failed": 1}
 
 
 def test_a_conftest_beside_the_ini_file_serves_built_in_suites(suite: Bench) -> None:

@@ -65,7 +65,7 @@ def test_a_refused_token_ends_the_run_at_once(bench: Bench, refusing: RawAgent) 
     assert len(list(Store(bench.path / "a2a-results").trials.glob("*.json"))) == 1
 
 
-@pytest.mark.parametrize("options", [(), ("--a2a-concurrency=3",)])
+@pytest.mark.parametrize("options", [(), pytest.param(("--a2a-concurrency=3",), marks=pytest.mark.slow)])
 def test_the_rest_is_run_by_a_resumed_run(desk: Bench, options: tuple[str, ...]) -> None:
     # Long enough that not all are over, on a busy machine, when one of them is refused.
     seconds = 0.7 if options else 0
@@ -100,14 +100,14 @@ def test_the_rest_is_run_by_a_resumed_run(desk: Bench, options: tuple[str, ...])
 
 def test_workers_hear_of_each_others_breaker(desk: Bench) -> None:
     # The first worker's first item waits until the second's has begun, so that both have something to do.
-    desk.tasks(" ".join(["refused", "meet-2", *(f"ok-0.3-{i}" for i in range(40))]))
+    desk.tasks(" ".join(["refused", "meet-2", *(f"ok-0.3-{i}" for i in range(14))]))
     result = desk("-n2", "--junitxml=j.xml")
     assert result.ret == 1
     cases = outcomes(desk.path / "j.xml")
     assert cases["breaker"] == ["failure"]
     assert len([k for k in cases.values() if k == ["error"]]) == 1
-    assert len([k for k in cases.values() if k == ["skipped"]]) > 20
-    assert len([k for k in cases.values() if k == ["skipped"]]) == 42 - len(log_of(desk))
+    assert len([k for k in cases.values() if k == ["skipped"]]) > 5
+    assert len([k for k in cases.values() if k == ["skipped"]]) == 16 - len(log_of(desk))
     assert OPEN in result.stdout.str()
 
 

@@ -80,15 +80,14 @@ def test_the_llm_user_and_judge_are_named(desk: Bench, monkeypatch: pytest.Monke
     assert "not leaderboard numbers" not in result.outlines[2]
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
-def test_nothing_evaluated_is_said(desk: Bench, workers: tuple[str, ...]) -> None:
+def test_nothing_evaluated_is_said(desk: Bench) -> None:
     desk.tasks("down bug")
-    result = desk(*workers)
+    result = desk()
     assert result.ret == 1
     result.stdout.fnmatch_lines(["no trial was evaluated: these results say nothing about the agent"])
     # A skip is no failure to pytest, and so not to us; it is said, with -q and in every other place, too.
     desk.tasks("skip skip-b")
-    result = desk("-q", "--a2a-markdown=run.md", "--a2a-html=page.html", *workers)
+    result = desk("-q", "--a2a-markdown=run.md", "--a2a-html=page.html")
     assert result.ret == 0
     why = "2 trials skipped, such as needs a judge; pass --a2a-judge-llm"
     message = f"no trial was evaluated: these results say nothing about the agent ({why})"
@@ -114,20 +113,6 @@ def test_progress_has_lines_of_its_own(
         assert "test_desk.py .F" in [line.rstrip() for line in result.outlines]
 
 
-@pytest.mark.slow
-def test_progress_with_workers(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk.tasks("ok-0-a bad-0 ok-0-b ok-1 ok-1-b ok-1-c")
-    monkeypatch.setattr(Reporting, "interval_in_logs", 0.1)
-    result = desk("-n2", "--a2a-concurrency=4", "-pno:cacheprovider")
-    result.stdout.fnmatch_lines(["a2a: * of 6 trials, * passed (*%), up to * in flight, cost $*, *s, about *s left"])
-
-
-def test_quiet_has_no_progress(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk.tasks("ok-0-a ok-0.7 ok-0-b")
-    monkeypatch.setattr(Reporting, "interval_in_logs", 0.1)
-    assert " of 3 trials" not in desk("-q").stdout.str()
-
-
 def test_quiet_has_a_line_a_minute(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Reporting.interval_if_quiet == 60
     desk.tasks("ok-0-a ok-0.7 ok-0-b")
@@ -136,12 +121,6 @@ def test_quiet_has_a_line_a_minute(desk: Bench, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(schedule, "_TICK", 0.05)
     assert "a2a: 1 of 3 trials, 1 of 1 passed (100%), 1 in flight" in desk("-q").stdout.str()
     assert " of 3 trials" not in desk("-qq").stdout.str()
-
-
-def test_results_directory_from_ini_is_beside_the_ini_file(desk: Bench) -> None:
-    desk.makepyprojecttoml("[tool.a2a-bench]\nresults = 'out/here'\n")
-    desk()
-    assert len(list((desk.path / "out" / "here" / "trials").glob("*.json"))) == 2
 
 
 def test_an_unusable_results_directory_is_a_usage_error(desk: Bench) -> None:

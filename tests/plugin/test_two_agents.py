@@ -250,15 +250,6 @@ def test_one_line_for_data_that_cannot_be_had(
     assert "geheim" not in line
 
 
-def test_the_option_in_the_environment_and_in_an_ini_file(
-    bench: Bench, checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench.makepyprojecttoml(f"[tool.a2a-bench]\ntau2-data = '{checkout}'\n")
-    assert bench("--co", "-q", ORACLE, "--a2a-suite=airline").ret == pytest.ExitCode.USAGE_ERROR
-    monkeypatch.setenv("A2A_TAU2_DATA", "installed")
-    assert bench("--co", "-q", ORACLE, "--a2a-suite=airline").ret == 0
-
-
 # The plugin with the real benchmark: tau2's mock domain against real agents.
 
 

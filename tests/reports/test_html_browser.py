@@ -101,13 +101,6 @@ def test_a_filter_shows_only_its_trials_and_their_number(browser: Browser, page:
     assert len(keys_shown(browser)) == 2
 
 
-def test_a_category_is_a_filter_and_has_a_bar_of_its_own(browser: Browser, page: Path) -> None:
-    browser.open(page)
-    browser.run("const s = document.querySelector('#category'); s.value='leads'; s.dispatchEvent(new Event('change'))")
-    assert len(keys_shown(browser)) == 1
-    assert browser.texts(".domains .inner th") == ["cases", "leads"]
-
-
 def test_a_search_looks_at_rows_and_where_asked_into_transcripts(browser: Browser, page: Path) -> None:
     browser.open(page)
     browser.one("#search").send_keys("refused")
@@ -201,12 +194,6 @@ def test_a_trial_is_beside_the_earlier_one_and_can_be_held_again(browser: Browse
     browser.run("document.querySelector('.commands button').click()")
     browser.wait("getSelection().toString().startsWith('pytest --a2a-endpoint')")
     assert browser.messages() == []
-
-
-def test_an_error_says_what_happened(browser: Browser, page: Path) -> None:
-    browser.open(page, after="#trial=tau2%2Fretail%2F9%230")
-    browser.wait("document.querySelector('.trouble')")
-    assert browser.texts(".trouble *") == ["TransportError", "the connection was refused"]
 
 
 def test_a_task_that_changed_opens_its_worst_trial(browser: Browser, page: Path) -> None:
@@ -351,15 +338,6 @@ def test_axe_finds_nothing(browser: Browser, page: Path, width: int, dark: bool,
     message = [(v["impact"], v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found["violations"]]
     assert message == []
     assert len(found["passes"]) > 10
-
-
-def test_a_page_without_trials_still_works(browser: Browser, tmp_path: Path) -> None:
-    row = CheckRow("SEND-001", "send", "MUST", "1.0", "JSONRPC", "passed")
-    browser.open(write(tmp_path, Contents(checks=[row], agent="Agent 1")))
-    browser.press("t", "j", "/", "?")
-    assert browser.run("return document.querySelector('#keys').open")
-    assert browser.messages() == []
-    browser.run("localStorage.clear()")
 
 
 def test_printing_shows_every_trial(browser: Browser, page: Path) -> None:

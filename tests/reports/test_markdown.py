@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -146,12 +145,6 @@ def test_the_page_tells_the_same_and_keeps_changed_orgs_apart() -> None:
     message = "\n".join(cautions(Contents(trials)))
     assert "The org was changed: drift low" in message
     assert [records.domain(t) for t in trials] == ["crmarena/mini (drift low)", "crmarena/mini"]
-
-
-def test_the_page_marks_each_trial_that_was_held_again() -> None:
-    again = dataclasses.replace(result(1), held_again=("HTTP 502", "task lost"))
-    assert ["run again", "HTTP 502, task lost"] in records.detail(again)["facts"]
-    assert "run again" not in dict(records.detail(result(1))["facts"])
 
 
 KEY = TrialKey("tau2", "airline", "12")

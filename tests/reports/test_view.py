@@ -21,6 +21,7 @@ import pytest
 from browser import Browser, axe_source
 from finished_runs import write_run
 from made_trials import made_trial
+from one_test import in_one_test
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialKey
@@ -94,7 +95,7 @@ def test_without_javascript_there_is_the_report(run: Path, server: Server) -> No
     assert "made/even/5#0" in fetch(server.url + "report")
 
 
-@pytest.mark.parametrize("path", ["", "report", "status", "live.js", "x", "../x"])
+@in_one_test("path", ["", "report", "status", "live.js", "x", "../x"])
 def test_a_request_without_the_token_sees_nothing(server: Server, path: str) -> None:
     base = f"http://127.0.0.1:{server.server_address[1]}"
     for url in (f"{base}/{path}", f"{base}/{'x' * len(server.token)}/{path}"):

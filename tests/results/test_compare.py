@@ -13,7 +13,7 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.config.values import read_endpoints
 from pytest_a2a_bench.model import Party, Reward, TrialKey, TrialResult, Usage
 from pytest_a2a_bench.results.baseline import Baseline
-from pytest_a2a_bench.results.compare import agent_names, compare_agents
+from pytest_a2a_bench.results.compare import agent_names, compare, compare_agents, describe_drop
 from pytest_a2a_bench.trials.trial import with_abandoned
 
 
@@ -50,6 +50,32 @@ def test_which_is_better(outcomes: list[tuple[float, float]], better: str | None
     assert other.better == better
     assert other.p == pytest.approx(p)
     assert (better or "is not shown") in found.sentence
+    assert found.to_json()["comparison"]["overall"]["before"]["trials"] == len(outcomes)
+
+
+def test_the_interval_is_of_the_agent_that_is_ahead() -> None:
+    for outcomes in (pair(*[LOST] * 9, SAME), pair(*[WON] * 9, SAME)):
+        (found,) = compare_agents(outcomes, ("a", "b"))
+        group = found.comparison.overall
+        assert group is not None
+        low, high = sorted(abs(end) for end in (group.low, group.high))
+        assert f"is ahead by 0.900, 95 % sure of at least {low:+.3f} and of at most {high:+.3f}" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict", "word"),
+    [
+        ([0] * 9, [1] * 9, "pass", "improved"),
+        ([1] * 9, [1] * 9, "pass", ""),
+        ([1] * 9, [0] * 9, "regressed", "regressed"),
+        ([1] * 9, [0] * 9, "inconclusive", "signs of a drop"),
+        ([1] * 9, [1] * 9, "inconclusive", "no sign of a drop"),
+        ([1], [1], "inconclusive", ""),
+    ],
+)
+def test_the_word_for_a_drop(before: list[int], after: list[int], verdict: Any, word: str) -> None:
+    old, new = (Baseline.of(trial("a", n, float(r)) for n, r in enumerate(run)) for run in (before, after))
+    assert describe_drop(compare(old, new), verdict) == word
 
 
 def test_trials_without_a_reward_count_against_who_is_ahead() -> None:

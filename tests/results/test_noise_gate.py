@@ -83,6 +83,14 @@ def test_a_kind_that_two_losses_do_not_prove_is_not_named() -> None:
     assert "2 trials lost: 2 after several kinds;" in gate(results).sentence
 
 
+def test_a_kind_that_goes_with_losses_is_named_however_few_trials_were_hit() -> None:
+    results = pairs(*[(True, True)] * 6, kind="partial")
+    for task in (30, 31):
+        results += [trial(task, PLAIN, True), trial(task, NOISY, False, "wrong", "partial")]
+    # Both of two hit ones, and none of six others: by chance once in 28.
+    assert "2 trials lost: 2 after wrong;" in gate(results).sentence
+
+
 def test_errors_never_help() -> None:
     results = pairs(*[(True, True)] * 60)
     results[1] = dataclasses.replace(results[1], status="infrastructure_error", reward_info=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import pytest
@@ -9,12 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.model import ProtocolMetrics, Reward, TrialKey, TrialResult, TrialStatus, Turn, Usage
-from pytest_a2a_bench.results.stats import (
-    pass_hat_k,
-    pass_hat_k_by_k,
-    summarise,
-)
+from pytest_a2a_bench.model import ProtocolMetrics, Reward, TrialKey, TrialResult, TrialStatus, Turn, Usage, UserFault
+from pytest_a2a_bench.results.stats import describe_blameless, pass_hat_k, pass_hat_k_by_k, summarise
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=7), st.data())
@@ -51,7 +48,7 @@ def test_errors_never_leave_the_denominator_unseen() -> None:
     [summary] = summarise(
         [
             trial("1", 0),
-            trial("1", 1, reward=0.0),
+            dataclasses.replace(trial("1", 1, reward=0.0), user_fault=UserFault("ended_before_the_write")),
             trial("2", 0),
             trial("2", 1),
             trial("3", 0, "infrastructure_error"),
@@ -63,7 +60,7 @@ def test_errors_never_leave_the_denominator_unseen() -> None:
     )
     assert (summary.tasks, summary.trials, summary.evaluated) == (6, 8, 4)
     assert (summary.infra_errors, summary.skipped, summary.harness_errors) == (1, 1, 1)
-    assert summary.evaluator_errors == 1
+    assert (summary.evaluator_errors, summary.user_faults) == (1, 1)
     assert (summary.mean_reward, summary.successes) == (0.75, 3)
     assert summary.pass_hat_k == {1: 0.75, 2: 0.5}
     assert (summary.latency_p50, summary.input_tokens, summary.output_tokens) == (0.5, 80, None)
@@ -76,9 +73,16 @@ def test_nothing_evaluated_has_no_mean() -> None:
     assert summary.pass_hat_k == {}
 
 
-def test_labels_are_different_tests() -> None:
-    import dataclasses
+def test_a_run_whose_users_are_all_at_fault_has_no_rate_of_the_others() -> None:
+    good, bad = trial("1", 0), dataclasses.replace(trial("2", 0), user_fault=UserFault("ended_before_the_write"))
+    assert [describe_blameless(results) for results in ([good], [bad], [good, bad])] == [
+        "",
+        "there is no trial whose user did its part",
+        "1.00 of 1 trial whose user did its part",
+    ]
 
+
+def test_labels_are_different_tests() -> None:
     first = trial("1", 0)
     other = dataclasses.replace(first, key=TrialKey("tau2", "airline", "1", 0, "quick"))
     [summary] = summarise([first, other], registry.variant_of)

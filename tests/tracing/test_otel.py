@@ -17,7 +17,6 @@ from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.errors import InfrastructureError
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.tracing.otel import OtelTracing
@@ -113,8 +112,8 @@ def test_grpc_metadata_names_it_too(tracing: OtelTracing, spans: InMemorySpanExp
     assert dict(request.attributes or {}).get("rpc.response.status_code") == "3"
 
 
-def test_nothing_is_reported_where_nothing_is_traced() -> None:
-    with start_builtin("noop") as agent, AgentConnection(ClientConfig(endpoint=agent.url)) as connection:
+def test_nothing_is_reported_where_nothing_is_traced(noop_url: str) -> None:
+    with AgentConnection(ClientConfig(endpoint=noop_url)) as connection:
         session = connection.session()
         session.send([Part.of_text("hello")])
         assert session.span.headers() == {}

@@ -56,6 +56,19 @@ def test_one_key_runs_once() -> None:
     pool.close()
 
 
+def test_only_what_has_ended_is_forgotten() -> None:
+    run = Recorder(seconds=3600)
+    pool = Pool(run, 1)
+    pool.forget(key(1))
+    running = pool.submit(key(1))
+    pool.forget(key(1))
+    assert pool.submit(key(1)) is running
+    pool.close(grace=60)
+    assert running.done()
+    pool.forget(key(1))
+    assert pool.submit(key(1)) is not running
+
+
 def test_cancel_is_prompt_and_keeps_what_is_finished() -> None:
     run = Recorder(seconds=0.01)
     pool = Pool(run, 1)

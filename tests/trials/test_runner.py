@@ -6,13 +6,14 @@ import json
 import random
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from one_test import in_one_test
 
-from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
+from pytest_a2a_bench.benchmarks.base import FurtherAgent, Outcome, TrialContext
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
@@ -27,13 +28,13 @@ from pytest_a2a_bench.errors import (
     TrialTimeoutError,
     TurnTimeoutError,
 )
-from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, UserFault
+from pytest_a2a_bench.model import Briefing, DialectFinding, Event, Reward, TrialKey, TrialResult, UserFault, UserSaid
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials import runner as runner_module
 from pytest_a2a_bench.trials.observers import Taped
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.stopping import Breaker, Limits, Stopping
-from pytest_a2a_bench.trials.trial import TRACEBACK_LIMIT, Client, classify, describe, trial_seed
+from pytest_a2a_bench.trials.trial import TRACEBACK_LIMIT, Client, Trial, TrialObserver, classify, describe, trial_seed
 
 KEY = TrialKey("fake", "desk", "1", 2)
 
@@ -89,14 +90,15 @@ def make(
     settings: Settings | None = None,
     stopping: Stopping | None = None,
     tapes: Any = None,
+    observers: Sequence[TrialObserver] = (),
     **options: Any,
 ) -> tuple[Runner, Fake, Connection]:
     fake, connection = Fake(outcome), Connection()
     monkeypatch.setattr(runner_module, "get_benchmark", lambda name: fake)
     client = Client(connection, **options)  # type: ignore[arg-type]
-    observers = [*([stopping] if stopping else []), *([Taped(tapes)] if tapes else [])]
+    every = [*([stopping] if stopping else []), *([Taped(tapes)] if tapes else []), *observers]
     limits = stopping.limits if stopping else None
-    return Runner(settings or Settings(), client, Store(path), "run-1", observers, limits), fake, connection
+    return Runner(settings or Settings(), client, Store(path), "run-1", every, limits), fake, connection
 
 
 @in_one_test(
@@ -126,6 +128,7 @@ def test_seeds_are_those_of_tau2s_own_runner() -> None:
 def test_a_trial_of_this_run_is_never_run_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     runner, fake, connection = make(monkeypatch, tmp_path, Outcome(reward=Reward(1.0)))
     first = runner.run(KEY)
+    assert not runner._trials, "an ended trial is let go"
     assert runner.run(KEY) == first
     assert (len(fake.contexts), connection.opened[0].finished) == (1, 1)
     assert first.success
@@ -142,8 +145,42 @@ def test_results_of_another_run_and_damaged_files_are_replaced(monkeypatch: pyte
     path.write_text(json.dumps({**data, "run_id": "older"}))
     runner.run(KEY)
     path.write_text('{"schema_version": 99')
-    assert runner.run(KEY).status == "evaluated"
+    found = runner.run(KEY)
+    assert (found.status, "replaced" in found.provenance) == ("evaluated", False)
     assert len(fake.contexts) == 3
+    # A run that takes up what is there says which file it could not take up, and of which trials there was none.
+    resumed, _, _ = make(monkeypatch, tmp_path, Outcome(reward=Reward(0.0)), settings=Settings(resume=True))
+    path.write_text('{"schema_version": 99')
+    assert str(path) in resumed.run(KEY).provenance["replaced"]
+    assert "replaced" not in resumed.run(TrialKey("fake", "desk", "2")).provenance
+
+
+def test_observers_hear_of_each_turn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    heard: list[tuple[TrialKey, Any, str | None]] = []
+
+    class Listener(TrialObserver):
+        def on_turn(self, trial: Trial, briefing: Briefing, events: Sequence[Event], party: str | None = None) -> None:
+            heard.append((trial.key, tuple(events), party))
+
+    class Speaking(Fake):
+        def run_trial(self, context: TrialContext) -> Outcome:
+            listener: Any = context.session.listener
+            listener(Briefing(""), [UserSaid("hello")])
+            return super().run_trial(context)
+
+    runner, _, _ = make(monkeypatch, tmp_path, Outcome(reward=Reward(1.0)), observers=[Listener()])
+    monkeypatch.setattr(runner_module, "get_benchmark", lambda name: Speaking(Outcome(reward=Reward(1.0))))
+    assert runner.run(KEY).success
+    assert heard == [(KEY, (UserSaid("hello"),), None)]
+
+
+def test_one_further_agent_of_a_role_is_known_without_its_name() -> None:
+    def agents(*names: str) -> dict[str, Any]:
+        further = [FurtherAgent(name, "transfer", None, "B 1", f"http://{name}") for name in names]  # type: ignore[arg-type]
+        return runner_module._identities(further)
+
+    assert agents("b") == {"transfer": ["http://b", "B 1"]}
+    assert agents("b", "c") == {"transfer": [["b", "http://b", "B 1"], ["c", "http://c", "B 1"]]}
 
 
 def test_an_exception_becomes_a_result_with_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

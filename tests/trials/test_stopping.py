@@ -29,7 +29,7 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.language_models import failed
 from pytest_a2a_bench.model import TrialKey
-from pytest_a2a_bench.trials.stopping import NAME, Breaker, Limits, Stopping, cause_of, forget
+from pytest_a2a_bench.trials.stopping import NAME, Breaker, Limits, Settled, Stopping, cause_of, forget, settle
 
 KEY = TrialKey("fake", "desk", "1", 2)
 DOWN = TransportError("connection reset")
@@ -104,12 +104,10 @@ def test_switched_off_it_never_opens(ends: list[Exception | None]) -> None:
 
 
 def test_causes() -> None:
-    assert [cause_of(e) for e in (REFUSED, DOWN, NO_KEY, AuthenticationError("x"))] == [
-        "refused",
-        "gone",
-        "model",
-        "gone",
-    ]
+    party = EndpointUnreachableError("connection refused")
+    party.party = "the user"
+    errors = (REFUSED, DOWN, NO_KEY, AuthenticationError("x"), party)
+    assert [cause_of(e) for e in errors] == ["refused", "gone", "model", "gone", "party"]
 
 
 @pytest.mark.parametrize(("status", "refused"), [(401, True), (403, True), (404, True), (429, False), (None, False)])
@@ -187,6 +185,17 @@ def test_a_damaged_file_opens_nothing(tmp_path: Path, content: str) -> None:
     assert make(tmp_path).opened is None
 
 
+def test_trials_that_were_decided_are_skipped_and_no_others(tmp_path: Path) -> None:
+    stopping, other = make(tmp_path), make(tmp_path, run="run-2")
+    assert stopping.left_out(KEY) is None
+    settle(tmp_path, Settled("min_pass is reached", (str(KEY),), "run-1"))
+    found = stopping.left_out(KEY)
+    assert found is not None
+    assert (found.status, found.error) == ("skipped", "min_pass is reached")
+    assert stopping.left_out(TrialKey("fake", "desk", "2")) is None
+    assert other.left_out(KEY) is None
+
+
 def test_it_opens_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     stopping = make(tmp_path / "file")
@@ -224,6 +233,7 @@ def test_limits() -> None:
     assert Limits(10.0, 8.0, 12.0).deadline(5.0) == 12.0
     # As long again, from one second up to half a minute.
     assert [Limits(t).patience(0.0) for t in (0.5, 10.0, 3600.0)] == [1.5, 20.0, 3630.0]
+    assert Limits(10.0).patience(5.0) == 25.0
     # Nothing is held any more, so nobody has to be given up.
     assert Limits(10.0, 8.0, 4.0).patience(5.0) is None
 

@@ -173,4 +173,5 @@ def test_an_entry_for_a_task_holds_for_its_labels_and_one_for_a_label_for_that_a
     plain, labelled = TrialKey("desk", "front", "a"), TrialKey("desk", "front", "a", label="mine")
     assert terms.quarantine_of(plain, [of_all]) == terms.quarantine_of(labelled, [of_all]) == of_all
     assert terms.quarantine_of(TrialKey("desk", "front", "b"), [of_one]) is None
+    assert terms.covers(of_all, labelled), "the entry is not reported as one that matches no trial"
     assert terms.quarantine_of(TrialKey("desk", "front", "b", label="mine"), [of_one]) == of_one

@@ -12,7 +12,15 @@ from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus, U
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.gates.files import StoredVerdict
 from pytest_a2a_bench.results.gates.judge import judge, judge_agents
-from pytest_a2a_bench.results.gates.terms import Decision, GateResult, Thresholds, Trials, Verdict, groups_of
+from pytest_a2a_bench.results.gates.terms import (
+    Decision,
+    GateResult,
+    Thresholds,
+    Trials,
+    Verdict,
+    find_missed,
+    groups_of,
+)
 
 
 def trial(
@@ -122,6 +130,11 @@ def test_trials_that_no_floor_counts_must_all_succeed() -> None:
     results = [trial("1", ok=False), trial("2"), trial("1", domain="retail", ok=False)]
     verdict = judge(Trials(results), Thresholds(min_pass={"airline": 0.5}))
     assert [(g.name, g.verdict) for g in verdict.gates] == [("every_trial", "failed"), ("min_pass[airline]", "pass")]
+
+
+def test_a_miss_is_an_unsolved_trial_that_no_test_accepts() -> None:
+    results = [*run(1, 2), trial("e", ok=False, status="infrastructure_error")]
+    assert [r.key.task_id for r in find_missed(results, {"tau2/airline/t2#0"})] == ["t1"]
 
 
 def test_named_trials_have_no_rate() -> None:

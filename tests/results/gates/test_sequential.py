@@ -181,6 +181,12 @@ def test_pass_hat_k_is_decided_when_nothing_can_change_it() -> None:
     assert not verdict.decisions
     verdict.take(Finished(order[1], "evaluated", False))
     assert verdict.decisions["min_pass_k[2]"].verdict == "failed", "one of two tasks at most"
+    verdict = EarlyVerdict(order, Thresholds(min_pass_k={2: 0.5}), None, lambda key: ())
+    by_task = sorted(order, key=lambda key: key.task_id)
+    for number, key in enumerate(by_task[:2]):
+        assert bool(verdict.decisions) is False, number
+        verdict.take(Finished(key, "evaluated", True))
+    assert verdict.decisions["min_pass_k[2]"].verdict == "pass", "exactly one of two tasks is enough"
 
 
 def test_few_pairs_keep_the_error_rate_for_the_end() -> None:
