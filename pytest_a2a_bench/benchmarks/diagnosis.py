@@ -17,8 +17,8 @@ from pytest_a2a_bench.errors import OwnFunctionError
 from pytest_a2a_bench.model import DialectFinding, TrialResult, Turn
 from pytest_a2a_bench.text import one_line
 
-Blame = Literal["agent", "user", "benchmark", "infrastructure", "harness", "nobody"]
-"""``nobody``: the event is known, and no party is proven to be at fault."""
+Blame = Literal["agent", "user", "benchmark", "infrastructure", "harness", "unproven"]
+"""``unproven``: the event is known, and no party is proven to be at fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ CAUSES: Mapping[str, Cause] = {
     "noise": Cause(
         "missed after noise: {subject}",
         "let the agent repeat a call that fails and check what it reads; a2a-bench show --why finds which noise it was",
-        "nobody",
+        "unproven",
     ),
     "loop": Cause(
         "did the same again and again: {subject}", "let the agent notice that nothing changed, and try otherwise"

@@ -435,8 +435,10 @@ def short_name(task_key: str) -> str:
 
 
 def shown_name(task_key: str) -> str:
-    """Return the short name of a task or trial where it has one, else its key."""
-    return short_name(task_key) or task_key
+    """Return a task or trial as reports name it and ``a2a-bench show`` takes it: ``telecom/17``, ``retail/23#0``."""
+    suite, _, rest = task_key.partition("/")
+    domain, _, id = rest.partition("/")
+    return short_name(task_key) or f"{label_of(suite, domain)}/{id}"
 
 
 def label_of(suite: str, domain: str, variant: str = "") -> str:

@@ -78,13 +78,8 @@ class Cluster:
 
     @property
     def tasks(self) -> dict[str, int]:
-        """Task -> its trials in the cluster, in the order of task numbers; with its domain where there are several."""
-        several = len({result.key.domain for result, _ in self.trials}) > 1
-        found = Counter(
-            registry.short_name(result.key.task_key)
-            or (f"{result.key.domain}/{result.key.task_id}" if several else result.key.task_id)
-            for result, _ in self.trials
-        )
+        """Task -> its trials in the cluster, in the order of task numbers."""
+        found = Counter(registry.shown_name(result.key.task_key) for result, _ in self.trials)
         return {task: found[task] for task in sorted(found, key=numbered)}
 
 
@@ -131,7 +126,7 @@ def sentence(result: TrialResult, diagnosis: Diagnosis) -> str:
     """Return a clause with the actor, the act and the message: ``the agent never called X (message 3)``."""
     cause = cause_of(result.key.suite, diagnosis.kind)
     where = "" if diagnosis.turn is None else f" (message {diagnosis.turn + 1})"
-    who = "" if cause.blame == "nobody" else f"the {cause.blame} "
+    who = "" if cause.blame == "unproven" else f"the {cause.blame} "
     return f"{who}{cause.about(diagnosis.subject)}{where}"
 
 

@@ -28,16 +28,16 @@ CAUSES: Mapping[str, Cause] = {
     "users-words": Cause(
         "{subject} was called with what the user said, and the gold has another value",
         "see whether the user kept to its scenario: the transcript has its words",
-        "nobody",
+        "unproven",
     ),
     "other-order": Cause(
-        "{subject} was called with the same members in another order", "look at the task: its gold has one", "nobody"
+        "{subject} was called with the same members in another order", "look at the task: its gold has one", "unproven"
     ),
     "never-called": Cause("never called {subject}", "see what it did instead"),
     "left-at-question": Cause(
         "{subject} was not called: the user ended the conversation at the agent's question",
         "read the last two messages",
-        "nobody",
+        "unproven",
     ),
     "users-tool": Cause(
         "called {subject}, which is a tool on the user's phone", "let it ask the user to do that on the phone"
@@ -54,7 +54,9 @@ CAUSES: Mapping[str, Cause] = {
         "gave up and transferred to a human", "see what it lacked: the task can be solved with its tools"
     ),
     "never-instructed": Cause("never got the user to do {subject}", "see what it told the user to do"),
-    "not-done": Cause("{subject} was not done by the user, whom the agent told to do it", "read its answer", "nobody"),
+    "not-done": Cause(
+        "{subject} was not done by the user, whom the agent told to do it", "read its answer", "unproven"
+    ),
     "misinstructed": Cause("let the user do {subject} otherwise than needed", "see what it told the user to do"),
     "read-less": Cause("read less than needed: never called {subject}", "let it look up what the answer depends on"),
     "told-wrong": Cause("told the user something else than {subject}", "see how it came to the value that it told"),

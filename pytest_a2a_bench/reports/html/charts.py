@@ -5,6 +5,7 @@ A chart takes its colours from the page, has a title and a description, and its 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -265,7 +266,7 @@ def _row(group: Group) -> Markup:
         chart = bar(passed / counted, low, high, said)
     return el(
         "tr",
-        el("th", group.name, scope="row"),
+        el("th", Markup("<wbr>").join(re.split("(?<=[_/])", sanitise(group.name))), scope="row"),
         el("td", chart, class_="bar-cell"),
         el("td", rate(passed / counted) if counted else "\u2013", class_="num strong"),
         el("td", f"{passed:,} / {counted:,}", class_="num"),

@@ -84,7 +84,7 @@ def _next(contents: Contents, found: Sequence[Cluster]) -> list[Markup]:
     if not found:
         return []
     many = f"{len(found[0].trials):,} of {sum(len(c.trials) for c in found):,} that did not pass"
-    who = "" if found[0].cause.blame == "nobody" else f"the {found[0].cause.blame} "
+    who = "" if found[0].cause.blame == "unproven" else f"the {found[0].cause.blame} "
     said = f"in {many}, {who}{found[0].words}: {found[0].fix} ("
     return [el("p", el("strong", "Next: "), said, el("a", "all causes", href="#why"), ").", class_="next")]
 

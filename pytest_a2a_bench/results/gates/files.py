@@ -71,14 +71,14 @@ class Reason:
     """Why trials with one cause did not pass; found without a model.
 
     :param subject: the tool or object that it is about.
-    :param blame: ``agent``, ``user``, ``benchmark``, ``infrastructure``, ``harness`` or ``nobody`` (not known).
+    :param blame: ``agent``, ``user``, ``benchmark``, ``infrastructure``, ``harness`` or ``unproven``.
     :param doubted: in how many of them the task is known to have defects.
     """
 
     suite: str
     kind: str
     subject: str
-    blame: Literal["agent", "user", "benchmark", "infrastructure", "harness", "nobody"]
+    blame: Literal["agent", "user", "benchmark", "infrastructure", "harness", "unproven"]
     words: str
     fix: str
     trials: tuple[KeyText, ...]
