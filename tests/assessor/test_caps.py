@@ -204,7 +204,8 @@ def test_invalid_json_is_asked_for_again(tmp_path: Path) -> None:
     assert RULE[:40] in entry["trajectory"][0]["observation"]
 
 
-def test_an_agent_that_goes_away_is_an_error_and_no_score(tmp_path: Path) -> None:
+def test_an_agent_that_goes_away_is_an_error_and_no_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
     with raw_agent(lambda _: None) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
         received = Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1))
     assert (received.state, received.artifacts) == ("failed", [])

@@ -16,7 +16,6 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.codec import Artifact, ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.turn import AgentReply
-from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.cassettes import (
     CASSETTE,
     Exchange,
@@ -229,23 +228,19 @@ def test_another_request_is_a_mismatch_and_a_further_one_too(tmp_path: Path, noo
             talk(connection, cassettes.player(tmp_path)(KEY), ["one", "two"])
 
 
-def test_attempts_that_failed_are_passed_over(tmp_path: Path) -> None:
-    with start_builtin("noop") as agent:
-        url = agent.url
-        with AgentConnection(ClientConfig(endpoint=url)) as connection:
-            tape = cassettes.recorder(tmp_path)(KEY)
-            cassettes.write_agent(tmp_path, url, connection.card())
-            talk(connection, tape, ["one"])
-            tape.keep()
+def test_attempts_that_failed_are_passed_over(tmp_path: Path, noop_url: str) -> None:
+    with AgentConnection(ClientConfig(endpoint=noop_url)) as connection:
+        tape = cassettes.recorder(tmp_path)(KEY)
+        cassettes.write_agent(tmp_path, noop_url, connection.card())
+        talk(connection, tape, ["one"])
+        tape.keep()
     [path] = [p for p in tmp_path.iterdir() if p.name != cassettes.AGENT]
     # As a recording looks when the first attempt met a busy server.
-    import json
-
     data = json.loads(path.read_text())
     failed = {**data["exchanges"][0], "events": [], "error": {"type": "TransportError", "message": "503"}}
     data["exchanges"][0]["attempt"] = 2
     data["exchanges"].insert(0, failed)
     path.write_text(json.dumps(data))
-    with AgentConnection(ClientConfig(endpoint=url), cassettes.read_card(tmp_path)) as connection:
+    with AgentConnection(ClientConfig(endpoint=noop_url), cassettes.read_card(tmp_path)) as connection:
         said, _ = talk(connection, cassettes.player(tmp_path)(KEY), ["one"])
     assert len(said) == 1

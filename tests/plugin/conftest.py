@@ -11,6 +11,7 @@ from harness import DESK, DESK_CONFTEST, DESK_TEST, ROOT, Bench
 import pytest_a2a_bench.a2a.client
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import upstream
+from pytest_a2a_bench.language_models import load_litellm
 from pytest_a2a_bench.redact import KNOWN
 
 # What a run in this process imports must stay imported: pytester forgets every module that such a run brings in, and
@@ -42,6 +43,12 @@ def bench(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(KNOWN, "_secrets", ())
     monkeypatch.setattr(KNOWN, "_texts", ())
     return Bench(pytester, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def litellm() -> None:
+    """Import LiteLLM once for all runs in this process: pytester forgets what a run imports, and this takes seconds."""
+    load_litellm()
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def test_an_interrupted_run_calls_no_agent_conformant(bench: Bench, good_url: st
         stopper="def pytest_runtest_setup(item):\n    if 'SEND-' in item.name:\n        raise KeyboardInterrupt"
     )
     pytester.syspathinsert()
-    result = bench("-p", "stopper", "--a2a-endpoint", good_url, "-m", "conformance", "-k", "card or SEND-003")
+    result = bench("-p", "stopper", "--a2a-endpoint", good_url, "-m", "conformance", "-k", "CARD-001 or SEND-003")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["A2A 1.0: not judged completely: MUST *not made, because the run ended early*"])
 
@@ -230,7 +230,7 @@ def test_an_undeclared_binding_is_one_skip(bench: Bench) -> None:
 
 def test_protocol_and_transport_narrow_it_down(bench: Bench) -> None:
     with served("noop") as agent:
-        run = ("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "DM or V03-DM", "-v")
+        run = ("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "DM-001 or DM-003", "-v")
         result = bench(*run, "--a2a-protocol", "1.0", "--a2a-transport", "rest")
     names = {line.split()[0] for line in result.outlines if line.startswith("a2a/protocol::")}
     assert names

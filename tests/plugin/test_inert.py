@@ -175,16 +175,18 @@ def test_it_begins_when_a_test_asks_for_a_fixture_of_ours(bench: Bench) -> None:
 # Python without assertions: a run that could not fail is refused.
 
 
-@pytest.mark.parametrize("optimize", ["", pytest.param("1", marks=pytest.mark.slow)])
 def test_no_trial_passes_because_assertions_were_removed(
-    bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch, optimize: str
+    bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONOPTIMIZE", optimize)
     run = ("--a2a-endpoint", noop_url, "a2a/mock::test_mock[update_task_1-t0]")
-    bench.apart(*run).assert_outcomes(failed=1)
+    bench(*run, "--assert=plain").assert_outcomes(failed=1)
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
     plain = bench.apart(*run, "--assert=plain")
-    if optimize:
-        assert plain.ret == pytest.ExitCode.USAGE_ERROR
-        plain.stderr.fnmatch_lines(["ERROR: --assert=plain: Python removes assertions*"])
-    else:
-        plain.assert_outcomes(failed=1)
+    assert plain.ret == pytest.ExitCode.USAGE_ERROR
+    plain.stderr.fnmatch_lines(["ERROR: --assert=plain: Python removes assertions*"])
+
+
+@pytest.mark.slow
+def test_an_optimizing_python_finds_misses(bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    bench.apart("--a2a-endpoint", noop_url, "a2a/mock::test_mock[update_task_1-t0]").assert_outcomes(failed=1)

@@ -14,11 +14,6 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
 
 
-@pytest.fixture
-def tasks(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    return monkeypatch
-
-
 def many(kind: str, count: int) -> str:
     return " ".join(f"{kind}-{i}" for i in range(count))
 
@@ -53,8 +48,8 @@ def test_conversations_run_ahead_in_every_worker(desk: Bench) -> None:
     ("dist", "expected"),
     [
         ("loadfile", 4),
-        ("worksteal", 2),
-        *(pytest.param(name, 4, marks=pytest.mark.slow) for name in ("loadscope", "each")),
+        pytest.param("worksteal", 2, marks=pytest.mark.slow),
+        pytest.param("each", 4, marks=pytest.mark.slow),
     ],
 )
 def test_a_worker_begins_what_it_was_sent_however_items_are_distributed(desk: Bench, dist: str, expected: int) -> None:

@@ -160,12 +160,14 @@ def test_an_expected_failure_hides_nothing(desk: Bench) -> None:
     assert OPEN in result.stdout.str()
 
 
+@pytest.mark.usefixtures("litellm")
 @pytest.mark.parametrize(
     ("player", "model", "key", "code", "problem", "workers"),
     [
         ("user", "gpt4.1", "key", 200, "LLM Provider NOT provided", ()),
         ("user", "openai/user", "", 200, "OPENAI_API_KEY", ()),
-        ("user", "openai/unknown", "key", 404, "NotFoundError", ("-n2",)),
+        ("user", "openai/unknown", "key", 404, "NotFoundError", ()),
+        pytest.param("user", "openai/unknown", "key", 404, "NotFoundError", ("-n2",), marks=pytest.mark.slow),
         ("judge", "openai/judge", "wrong", 401, "AuthenticationError", ()),
     ],
 )
@@ -201,7 +203,8 @@ def test_a_model_that_cannot_be_used_stops_the_run_before_the_first_trial(
     assert len(llm.requests) == (0 if model == "gpt4.1" or not key else 1)
 
 
-@pytest.mark.parametrize("code", [429, 503])
+@pytest.mark.usefixtures("litellm")
+@pytest.mark.parametrize("code", [429, pytest.param(503, marks=pytest.mark.slow)])
 def test_a_model_that_is_busy_stops_no_run(
     bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:

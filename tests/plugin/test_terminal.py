@@ -71,6 +71,7 @@ def test_quiet_keeps_the_table_and_drops_the_rest(desk: Bench) -> None:
     assert "a2a benchmark summary" not in desk("--no-summary").stdout.str()
 
 
+@pytest.mark.usefixtures("litellm")
 def test_the_llm_user_and_judge_are_named(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     with FakeLLM([]) as llm:
