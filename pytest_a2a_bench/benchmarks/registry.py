@@ -438,7 +438,7 @@ def shown_name(task_key: str) -> str:
     """Return a task or trial as reports name it and ``a2a-bench show`` takes it: ``telecom/17``, ``retail/23#0``."""
     suite, _, rest = task_key.partition("/")
     domain, _, id = rest.partition("/")
-    return short_name(task_key) or f"{label_of(suite, domain)}/{id}"
+    return short_name(task_key) or (f"{label_of(suite, domain)}/{id}" if id else task_key)
 
 
 def label_of(suite: str, domain: str, variant: str = "") -> str:

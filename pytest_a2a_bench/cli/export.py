@@ -156,10 +156,17 @@ def run(namespace: Namespace) -> int:
         raise ConfigurationError(f"export: trials with noise are no results of the benchmark; add --agent {PLAIN}")
     for domain, output in _files(namespace, found):
         namespace.domain = domain
-        data, lines = _export(namespace, found)
+        try:
+            data, lines = _export(namespace, found)
+        except ConfigurationError as error:
+            # The files of the other domains are written all the same.
+            problems += map(str, error.args)
+            continue
         _write(output, data, jsonl=namespace.jsonl)
         for line in lines:
             print(line)
+    if problems:
+        raise ConfigurationError(*problems)
     if found.others and namespace.output != _STANDARD_OUTPUT:
         print(f"left out: {found.others} trial files that are not of the last run")
     return code

@@ -446,7 +446,8 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[str]:
     ):
         if names:
             more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-            yield from _wrapped(f"{title} ({len(names)}): ", one_line(", ".join(names[:MOST]), 1000) + more, 2, width)
+            listed = ", ".join(map(registry.shown_name, names[:MOST]))
+            yield from _wrapped(f"{title} ({len(names)}): ", one_line(listed, 1000) + more, 2, width)
     for difference in comparison.differences:
         yield f"not comparable: {one_line(difference)}"
 

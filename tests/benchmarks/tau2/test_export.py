@@ -171,6 +171,7 @@ def test_one_domain_and_one_label_at_a_time(
     two = write_run(tmp_path / "two", some[:1], absent=["tau2/airline/1#0"])
     assert main(["export", "tau2", str(two), "-o", str(tmp_path / "x")]) == 2
     assert "tau2/airline/1#0 (missing)" in capsys.readouterr().err
+    assert json.loads((tmp_path / "x-mock").read_text())["simulations"], "the complete domain is written all the same"
     assert len(export(two, "--domain", "mock")["simulations"]) == 1
     assert main(["export", "tau2", str(two), "-o", str(tmp_path / "x"), "--domain", "retail"]) == 2
     assert "no trials of the domain 'retail'" in capsys.readouterr().err
