@@ -266,7 +266,7 @@ class TestCompareCommand:
         printed = capsys.readouterr().out
         assert "tau2/airline" in printed
         assert "1.000 (20/20)" in printed
-        assert "worse   1/1 -> 0/1  tau2/airline/12" in printed
+        assert "worse   1/1 -> 0/1  airline/12" in printed
         assert printed.endswith("verdict: regressed (allowed drop 0.05)\n")
         assert main.main(["compare", str(after), str(before)]) == 0
 
@@ -276,7 +276,7 @@ class TestCompareCommand:
         assert main.main(["compare", str(before), str(after)]) == 0
         printed = capsys.readouterr().out
         assert "verdict: inconclusive (allowed drop 0.05)\n41 trials of B could not be evaluated" in printed
-        assert "could not be evaluated in one of the runs (41): tau2/airline/100, " in printed
+        assert "could not be evaluated in one of the runs (41): airline/100, " in printed
         assert "and 21 more" in printed
         assert "only in" not in printed
         assert main.main(["compare", str(before), str(after), "--strict"]) == 1
@@ -300,7 +300,7 @@ class TestCompareCommand:
         after = stored(tmp_path / "b", {"0": [1]})
         assert main.main(["compare", str(before), str(after)]) == 0
         printed = capsys.readouterr().out
-        assert "only in the baseline (114): tau2/airline/1, " in printed
+        assert "only in the baseline (114): airline/1, " in printed
         assert "and 94 more" in printed
         assert "about " in printed
         assert "(there is 1)" in printed
