@@ -1,7 +1,6 @@
 """Upstream's evaluator comes to the same with the shortcuts as without them, whatever an agent and a user did.
 
-Both ways are taken in one process, over conversations of random calls, so that many can be tried;
-``test_equals_stock_sample.py`` holds whole trials against a process with nothing of ours.
+Both ways are taken in one process, over conversations of random calls, so that many can be tried.
 """
 
 from __future__ import annotations
@@ -18,17 +17,19 @@ from typing import Any
 
 import pytest
 from one_test import in_one_test
-from random_agent import any_call
 from rotating import rotating
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, shortcuts, upstream
-from pytest_a2a_bench.benchmarks.tau2.agent import REFUSED, defuse, is_small, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.agent import REFUSED, defuse, is_small
 from pytest_a2a_bench.benchmarks.tau2.upstream import paused_collector
 from pytest_a2a_bench.errors import EvaluatorError
 from pytest_a2a_bench.model import ToolCall
 
 DOMAINS = {"airline": 25, "retail": 30, "telecom": 15, "mock": 1}
 """In how many parts the tasks of a domain are tried."""
+
+
+JUNK: tuple[Any, ...] = ("", "#", "ü🙂", -1, 2**40, 1e300, True, None, [], {}, [[{"a": None}]])
 
 
 @contextlib.contextmanager
@@ -64,11 +65,10 @@ def conversation(tau2: upstream.Tau2, environment: Any, task: Any, chance: rando
         if kit is None:
             continue
         gold = [ToolCall(a.name, a.arguments, "") for a in actions if a.requestor == whose]
-        seen = [str(value) for action in actions for value in action.arguments.values()] or ["nothing"]
         if whole:
             call = ToolCall(actions[number].name, actions[number].arguments, "")
         else:
-            call = defuse(any_call(tool_specs(list(kit.get_tools().values())), gold, seen, chance))
+            call = defuse(any_call(sorted(kit.get_tools()), gold, chance))
         typed = tau2.messages.ToolCall(id=f"c{number}", name=call.name, arguments=dict(call.arguments), requestor=whose)
         kind = tau2.messages.UserMessage if whose == "user" else tau2.messages.AssistantMessage
         said.append(kind(role=whose, content=None, tool_calls=[typed], cost=0.0))
@@ -86,6 +86,20 @@ def conversation(tau2: upstream.Tau2, environment: Any, task: Any, chance: rando
         termination_reason=tau2.termination_reason.USER_STOP,
         messages=said,
     )
+
+
+def any_call(names: list[str], gold: list[ToolCall], chance: random.Random) -> ToolCall:
+    """Return a call of a gold, as it is or with an argument that is missing or wrong, or one of any tool."""
+    if not gold or chance.random() < 0.3:
+        return ToolCall(chance.choice(names), dict(chance.choice(gold).arguments) if gold else {}, "")
+    call = chance.choice(gold)
+    arguments = dict(call.arguments)
+    if arguments and chance.random() < 0.4:
+        name = chance.choice(sorted(arguments))
+        arguments[name] = chance.choice((*JUNK, *arguments.values()))
+        if arguments[name] is None:
+            del arguments[name]
+    return ToolCall(call.name, arguments, "")
 
 
 def comes_to(tau2: upstream.Tau2, domain: str, task: Any, simulation: Any, live: Any) -> Any:
