@@ -472,7 +472,7 @@ def webhook(fault: str = "") -> Iterator[str]:
     """Serve a webhook."""
     kind = type("OneHook", (Hook,), {"fault": fault, "taken": set()})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()

@@ -64,6 +64,17 @@ def test_every_mock_trajectory_is_confirmed_but_where_upstream_raises(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("domain", ["airline", "retail", "telecom"])
+def test_a_trajectory_of_each_other_domain_is_confirmed(
+    domain: str, run_trials: RunTrials, verifier: Tau2Verifier
+) -> None:
+    key = index.load_tasks(domain)[1].key()
+    for agent, dialect in (("oracle", "data"), ("readonly", "sierra")):
+        [result] = run_trials(agent, Settings(tag_trials=True, dialect=dialect), [key])
+        assert verifier.verify(result).status == "verified"
+
+
+@pytest.mark.slow
 def test_a_conversation_that_the_agent_broke_off_is_confirmed(
     run_trials: RunTrials, verifier: Tau2Verifier, held: TrialResult
 ) -> None:
