@@ -166,8 +166,8 @@ def test_a_dropped_connection_is_closed(in_a_cycle: bool) -> None:
         connection.itself = connection  # type: ignore[attr-defined]
     del connection
     # What is left to the collector is warned of here, and pytest makes an error of that.
-    gc.collect()
-    assert server.was_closed.wait(60)
+    # The loop's thread may still hold its last step: then a later collection finds the connection.
+    assert any(gc.collect() >= 0 and server.was_closed.wait(0.1) for _ in range(600))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
