@@ -14,12 +14,10 @@ from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS as ORG
 from pytest_a2a_bench.config.rates import read_reply_limits
-from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.calls import merge_calls
 from pytest_a2a_bench.dialects.reading import DecodedReply
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolSpec, UserSaid
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, MAX_DEPTH, Bounds, is_deeper
-from pytest_a2a_bench.results.manifest import fingerprint
 
 BOOK = [ToolSpec("book")]
 
@@ -72,19 +70,6 @@ def test_option_is_read(text: str, expected: dict[str, float]) -> None:
 def test_wrong_options_say_what_would_be_right(text: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         read_reply_limits(text)
-
-
-def test_default_limits_leave_stored_results_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    hashed: list[set[str]] = []
-
-    def dumps(values: dict[str, Any], **_: Any) -> str:
-        hashed.append(set(values))
-        return ""
-
-    monkeypatch.setattr("pytest_a2a_bench.results.manifest.json.dumps", dumps)
-    fingerprint(Settings(), "a", "d")
-    fingerprint(Settings(reply_limits={"calls": 3}), "a", "d")
-    assert ["reply_limits" in names for names in hashed] == [False, True]
 
 
 # --- depth ---

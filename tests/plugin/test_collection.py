@@ -66,12 +66,6 @@ def test_what_is_chosen(bench: Bench, arguments: tuple[str, ...], count: int, ow
         assert "deselected" not in result.stdout.str()
 
 
-def test_own_tests_come_first(bench: Bench) -> None:
-    bench.makepyfile(test_own="def test_airline_phone(): pass")
-    for arguments in (("-k", "airline"), ("--a2a-suite=airline", "test_own.py")):
-        assert ids(bench("--co", "-q", *ORACLE, *arguments))[0].endswith("::test_airline_phone")
-
-
 def test_words_of_long_task_ids_are_keywords(bench: Bench) -> None:
     without = ids(bench("--co", "-q", *ORACLE, "-k", "telecom and not mms"))
     tasks = [task.task_id for task in index.load_tasks("telecom", "base")]

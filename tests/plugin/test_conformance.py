@@ -183,13 +183,6 @@ def test_scenarios_come_from_ini_relative_to_it(bench: Bench, good_url: str) -> 
     assert "no prompt for the scenario 'message'" not in result.stdout.str()
 
 
-def test_collecting_needs_no_agent(bench: Bench) -> None:
-    found = ids(bench("--co", "-q", "--a2a-suite", "card,protocol"))
-    assert "a2a/card::test_card[CARD-004]" in found
-    assert "a2a/protocol::test_protocol[SEND-003-JSONRPC]" in found
-    assert "a2a/protocol::test_protocol[SEND-003-GRPC]" in found
-
-
 @pytest.mark.parametrize(
     ("expression", "some", "other"),
     [
@@ -204,21 +197,6 @@ def test_groups_levels_and_ids_choose(bench: Bench, expression: tuple[str, str],
     found = ids(bench("--co", "-q", "--a2a-endpoint", "http://127.0.0.1:1", *expression))
     assert any(some in nodeid for nodeid in found)
     assert not any(other in nodeid for nodeid in found)
-
-
-def test_expressions_about_other_things_never_touch_the_card(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, noop_url: str
-) -> None:
-    from pytest_a2a_bench.plugin import verdicts
-
-    def refuse(*arguments: object) -> None:
-        raise AssertionError("the card was fetched")
-
-    monkeypatch.setattr(verdicts, "subject_of", refuse)
-    result = bench("--a2a-endpoint", noop_url, "-k", "mock and create_task_1")
-    assert result.ret != pytest.ExitCode.INTERNAL_ERROR
-    assert "the card was fetched" not in result.stdout.str() + result.stderr.str()
-    assert "a2a conformance summary" not in result.stdout.str()
 
 
 def test_an_undeclared_binding_is_one_skip(bench: Bench) -> None:
@@ -328,27 +306,6 @@ def test_a_wrong_marker_is_a_usage_error(bench: Bench, good_url: str, marker: st
     result = bench("--a2a-endpoint", good_url)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{complaint}*"])
-
-
-def test_a_wrong_marker_matters_only_where_it_is_selected(bench: Bench, good_url: str) -> None:
-    bench.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.conformance("crad")
-        def test_wrong(conformance_check): pass
-
-        @pytest.mark.conformance("card", id="CARD-003")
-        def test_right(conformance_check): assert conformance_check.passed
-        """
-    )
-    run = ("--a2a-endpoint", good_url)
-    bench(*run, "-k", "test_right", "test_a_wrong_marker_matters_only_where_it_is_selected.py").assert_outcomes(
-        passed=1, deselected=1
-    )
-    result = bench(*run, "-k", "test_wrong", "test_a_wrong_marker_matters_only_where_it_is_selected.py")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *::test_wrong: *takes one positional argument*"])
 
 
 @pytest.mark.parametrize("mark", ["skip(reason='known')", "xfail(reason='known')"])

@@ -16,23 +16,14 @@ def named(kind: str, process: tuple[str, ...] = ()) -> str:
     return " ".join(f"{kind}-{seconds}-x{i}" for i in range(30))
 
 
-WAYS = [
-    pytest.param((), id="alone"),
-    pytest.param(("-n2", "--a2a-concurrency=3"), id="workers-ahead", marks=pytest.mark.slow),
-]
-
-
-@pytest.fixture(params=[*WAYS, pytest.param(("-n2",), id="workers", marks=pytest.mark.slow)])
-def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    arguments: tuple[str, ...] = request.param
-    return arguments
-
-
 def gate_of(run: Bench, name: str) -> dict[str, Any]:
     [gate] = [gate for gate in verdict_of(run)["gates"] if gate["name"] == name]
     return dict(gate)
 
 
+@pytest.mark.parametrize(
+    "process", [(), pytest.param(("-n2", "--a2a-concurrency=3"), marks=pytest.mark.slow)], ids=["alone", "workers"]
+)
 @pytest.mark.parametrize(("kind", "word", "code"), [("ok", "pass", 0), ("bad", "below the floor", 1)])
 def test_a_floor_that_is_decided_ends_the_run(
     desk: Bench, process: tuple[str, ...], kind: str, word: str, code: int
@@ -54,22 +45,6 @@ def test_a_floor_that_is_decided_ends_the_run(
     skipped = [c for c in junit_cases(desk.path / "j.xml").values() for child in c if child.tag == "skipped"]
     reasons = [child.get("message") or "" for case in skipped for child in case]
     assert sum("decided: min_pass" in reason for reason in reasons) == 30 - held
-
-
-def test_trials_that_no_gate_counts_are_run(desk: Bench) -> None:
-    desk.tasks(named("ok"))
-    desk.makepyfile(
-        test_more="""
-        import pytest
-
-        @pytest.mark.desk("front", label="sure")
-        def test_sure(trial):
-            assert trial.reward == 1
-        """
-    )
-    assert desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1").ret == 0
-    every = verdict_of(desk)["trials"]
-    assert 0 < every["decided"] < every["reported"] == 60
 
 
 def test_a_resumed_run_goes_on_in_the_same_order(desk: Bench) -> None:

@@ -98,19 +98,6 @@ def test_no_gate_shows_no_verdict_and_still_writes_it(desk: Bench) -> None:
     assert verdict_of(desk)["verdict"] == "failed"
 
 
-def test_a_floor_for_what_nobody_knows_is_refused(desk: Bench) -> None:
-    result = desk("--a2a-min-pass", "0.3,mok=0.7,desk/fornt=0.2,tau2/mock=0.1,handle_time=0.1")
-    assert result.ret == 4
-    text = " ".join((result.stdout.str() + result.stderr.str()).split())
-    assert "--a2a-min-pass mok=0.7: no suite, domain or category has that name; did you mean 'mock'?" in text
-    assert (
-        "--a2a-min-pass desk/fornt=0.2: no suite, domain or category has that name; did you mean 'desk/front'?" in text
-    )
-    assert "tau2/mock=" not in text
-    assert "handle_time=" not in text
-    assert log_of(desk) == []
-
-
 def test_only_the_plain_assertion_is_a_miss(desk: Bench) -> None:
     desk.makepyfile(
         test_desk="""
@@ -167,20 +154,6 @@ def test_only_the_plain_assertion_is_a_miss(desk: Bench) -> None:
     )
 
 
-def test_a_test_that_asks_for_less_than_success_decides(desk: Bench) -> None:
-    desk.makepyfile(
-        test_desk="""
-        import pytest
-        @pytest.mark.desk("front")
-        def test_desk(trial):
-            assert trial.turns < 9
-        """
-    )
-    assert desk().ret == 0
-    assert verdict_of(desk)["verdict"] == "pass"
-    assert desk("--a2a-min-pass=0.75").ret == 1, "a floor is about success"
-
-
 def test_a_miss_whose_group_is_known_to_its_worker_alone_is_not_lost(desk: Bench) -> None:
     module = desk.path / "desk.py"
     text = module.read_text().replace('"benchmark": "desk 1"', '"benchmark": "desk 1", "category": "keys"')
@@ -211,13 +184,6 @@ def pytest_runtest_protocol(item):
     assert result.ret == 1
     assert_says(result, "FAILED a2a/gate::errors", "of the selection did not run, and no report says so (a plugin?)")
     assert verdict_of(desk)["verdict"] != "pass"
-
-
-def test_runxfail_shows_misses_as_failures(desk: Bench) -> None:
-    result = desk("--a2a-min-pass=0.6", "--runxfail")
-    assert result.ret == 1
-    result.assert_outcomes(passed=8, failed=3)
-    result.stdout.fnmatch_lines(["min_pass * pass *"])
 
 
 def test_stopping_at_the_first_failure_does_not_stop_at_a_miss(desk: Bench) -> None:
@@ -281,14 +247,6 @@ def test_gates_that_nothing_was_judged_for_do_not_pass(desk: Bench) -> None:
     assert result.ret == 0
     assert "a2a verdict" not in result.stdout.str()
     assert "a2a: no trial was evaluated: these results say nothing about the agent" in result.stdout.str()
-
-
-@pytest.mark.parametrize("gate", ["--a2a-min-pass=0", "--a2a-max-cost=1"])
-def test_a_gate_fails_a_run_whose_every_trial_was_skipped(desk: Bench, gate: str) -> None:
-    desk.tasks("skip skip-b")
-    result = desk(gate)
-    assert result.ret == 1
-    assert_says(result, "inconclusive nothing to judge: no trial was evaluated", "a2a verdict: inconclusive")
 
 
 def test_a_run_of_other_tests_alone_has_no_verdict(desk: Bench) -> None:

@@ -107,12 +107,11 @@ def write_waiver(path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("workers", [[], pytest.param(["-n2"], marks=pytest.mark.slow)], ids=["alone", "xdist"])
-def test_warnings_and_waivers_are_on_the_page_with_their_requests(bench: Bench, workers: list[str]) -> None:
+def test_warnings_and_waivers_are_on_the_page_with_their_requests(bench: Bench) -> None:
     waivers = write_waiver(bench.path)
     judged = ("-k", "LIST-004", "--a2a-suite=protocol", f"--a2a-waivers={waivers}", "--a2a-html=p.html")
     with start_faulty("list-no-artifacts") as agent:
-        result = bench("--a2a-endpoint", agent.url, *judged, *workers)
+        result = bench("--a2a-endpoint", agent.url, *judged)
     found = result.parseoutcomes()
     assert (found["warned"], found["xfailed"]) == (1, 1)
     assert "includeArtifacts=true includes them" not in result.stdout.str()
@@ -148,19 +147,6 @@ def test_a_report_of_the_command_is_on_the_page_with_its_requests(
     assert "waiver: in release 2" in shown(page, WAIVED)
 
 
-def test_the_command_makes_the_page_of_a_directory(desk: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    desk.tasks("ok bad")
-    desk("--a2a-results", "before", "--a2a-html", "before.html")
-    desk("--a2a-results", "after", "--a2a-min-pass", "0.1")
-    capsys.readouterr()
-    assert main(["export", "html", "after", "-o", "after.html", "--baseline", "before"]) == 0
-    assert capsys.readouterr().out == "after.html: 2 trials\n"
-    text = desk.path.joinpath("after.html").read_text(encoding="utf-8")
-    assert 'id="baseline"' in text
-    assert "min_pass" in text
-    assert data_of(desk.path / "after.html")["rows"][0]["k"] == data_of(desk.path / "before.html")["rows"][0]["k"]
-
-
 @pytest.mark.parametrize("name", ["verdict.json", "run.json"])
 def test_a_verdict_of_another_run_is_not_shown(desk: Bench, name: str) -> None:
     desk("--a2a-results", "r", "--a2a-min-pass", "0.1")
@@ -170,18 +156,6 @@ def test_a_verdict_of_another_run_is_not_shown(desk: Bench, name: str) -> None:
     text = desk.path.joinpath("r.html").read_text(encoding="utf-8")
     assert "is of an earlier run than the last one here" in text
     assert "min_pass" not in text
-
-
-def test_a_run_that_was_killed_says_whose_trials_are_shown(desk: Bench) -> None:
-    desk("--a2a-results", "r")
-    path = desk.path / "r" / "run.json"
-    message = json.loads(path.read_text())
-    # As it stands before the first trial of a second run is over.
-    path.write_text(json.dumps(message | {"run_id": "second", "keys": [*message["keys"], "desk/front/more#0"]}))
-    (desk.path / "r" / "verdict.json").unlink(missing_ok=True)
-    assert main(["export", "html", "r", "-o", "r.html"]) == 0
-    text = desk.path.joinpath("r.html").read_text(encoding="utf-8")
-    assert "The last run here, second, has finished none of its 2 trials: these are of earlier runs." in text
 
 
 @pytest.mark.parametrize(

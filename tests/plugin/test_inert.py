@@ -116,12 +116,6 @@ def test_it_works_without_xdist(bench: Bench) -> None:
     bench.apart("-p", "no:xdist").assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--fixtures"], ["--markers"]])
-def test_showing_something_needs_no_agent(bench: Bench, arguments: list[str]) -> None:
-    result = bench("--a2a-endpoint", "http://127.0.0.1:1", *arguments)
-    assert result.ret == 0
-
-
 def test_help_has_the_options_in_groups(bench: Bench) -> None:
     shown = bench("--help").stdout
     text = " ".join(shown.str().split())

@@ -88,19 +88,11 @@ def hostile(desk: Bench) -> Bench:
     return desk
 
 
-@pytest.mark.parametrize(
-    "workers", [(), pytest.param(("-n2", "--a2a-concurrency=4"), marks=pytest.mark.slow)], ids=["alone", "workers"]
-)
 @pytest.mark.parametrize("style", ["auto", "native", "line"])
-def test_no_report_of_a_run_has_a_command(
-    hostile: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...], style: str
-) -> None:
-    if workers and style != "auto":
-        pytest.skip("how a traceback is shown is decided before it is sent")
+def test_no_report_of_a_run_has_a_command(hostile: Bench, monkeypatch: pytest.MonkeyPatch, style: str) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(hostile.path / "summary.md"))
     result = hostile(
-        *workers,
         *("-rA", "-vv", "--showlocals", f"--tb={style}", "--junitxml=j.xml", "-ojunit_logging=all"),
         *("--a2a-markdown=run.md", "-pno:cacheprovider", "-Wdefault"),
     )

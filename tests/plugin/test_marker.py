@@ -111,10 +111,9 @@ def test_conversation_fixtures_must_be_session_scoped(bench: Bench) -> None:
     result.stderr.fnmatch_lines(["ERROR: the fixture 'a2a_message_metadata' at *conftest.py:2 has scope 'function'*"])
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
-def test_without_an_agent(bench: Bench, workers: tuple[str, ...]) -> None:
+def test_without_an_agent(bench: Bench) -> None:
     bench.makepyfile(test_it=HEAD + "@pytest.mark.tau2('mock')\ndef test_x(trial): pass\ndef test_y(): pass")
-    result = bench(*workers)
+    result = bench()
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: test_it.py::test_x[[]create_task_1-t0[]] and 8 more: no agent to test; *"])
     assert "passed" not in result.stdout.str()

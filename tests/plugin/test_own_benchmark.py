@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from harness import ROOT, Bench, verdict_of
 
-from pytest_a2a_bench.cli.main import main
-
 EXAMPLE = Path(__file__).parents[2] / "example_suites" / "own_benchmark"
 
 
@@ -92,24 +90,3 @@ def test_a_player_that_cannot_be_imported_is_named(shop: Bench) -> None:
 def test_nothing_of_ours_knows_it() -> None:
     package = Path(ROOT / "pytest_a2a_bench")
     assert not [path for path in package.rglob("*.py") if "shop" in path.read_text(encoding="utf-8").lower().split()]
-
-
-def test_a_trial_that_came_to_nothing_counts_in_its_category(shop: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    shop.add_to_conftest("""
-def pytest_a2a_bench_prepare_trial(key, metadata):
-    if key.task_id == "cancel-a1":
-        raise RuntimeError("no order to cancel")
-""")
-
-    def floor() -> dict[str, object]:
-        verdict = verdict_of(shop)
-        return next(dict(gate["numbers"]) for gate in verdict["gates"] if gate["name"] == "min_pass[change]")
-
-    result = shop("--a2a-min-pass=change=0.2")
-    result.stdout.fnmatch_lines(["category *not evaluated*", "change *2 *1 *1 *1.000*"], consecutive=False)
-    assert (floor()["ok"], floor()["trials"], floor()["errors"]) == (1, 2, 1)
-    [gone] = (shop.path / "a2a-results" / "trials").glob("*cancel-a1*.json")
-    gone.unlink()
-    assert main(["gate", "a2a-results", "--min-pass=change=0.2"]) == 1
-    assert (floor()["ok"], floor()["trials"], floor()["errors"]) == (1, 2, 1), "nor where its file is gone"
-    capsys.readouterr()

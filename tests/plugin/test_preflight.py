@@ -37,19 +37,6 @@ def test_an_endpoint_from_the_environment_is_missed_once_used(
     assert len([line for line in result.errlines if line.startswith(f"ERROR: A2A_ENDPOINT={NOWHERE}")]) == 1
 
 
-@pytest.mark.parametrize("source", ["env", "ini"])
-def test_an_endpoint_from_environment_or_ini_serves_tests(
-    desk: Bench, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch, source: str
-) -> None:
-    if source == "env":
-        monkeypatch.setenv("A2A_ENDPOINT", noop_url)
-    else:
-        desk.makepyprojecttoml(f"[tool.a2a-bench]\nendpoint = '{noop_url}'\n")
-    result = bench()
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*a2a benchmark summary*"])
-
-
 def test_a_built_in_agent_that_does_not_start(desk: Bench) -> None:
     result = desk("--a2a-endpoint", "builtin:noop?latency=much")
     assert result.ret == 4

@@ -30,15 +30,12 @@ def agent(place: Place) -> Iterator[RawAgent]:
         yield found
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
-def test_a_run_behind_mutual_tls(
-    bench: Bench, place: Place, agent: RawAgent, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
-) -> None:
+def test_a_run_behind_mutual_tls(bench: Bench, place: Place, agent: RawAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THE_KEY", place.key.read_text())
     bench.makepyfile(TEST)
     bench.makepyprojecttoml(f"[tool.a2a-bench]\nca = '{place.ca}'\nclient-key-env = 'THE_KEY'\n")
     where = ("--a2a-endpoint", agent.url, f"--a2a-client-cert={place.cert}")
-    bench(*where, *workers).assert_outcomes(passed=1)
+    bench(*where).assert_outcomes(passed=1)
     written = [p for p in bench.path.rglob("*") if p.is_file() and p.suffix in (".json", ".jsonl")]
     assert all("PRIVATE KEY" not in p.read_text() for p in written)
 
@@ -100,28 +97,6 @@ def test_a_run_with_oauth(bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys:
     assert "HTTP 401, saying invalid_client" in message
     assert "HTTP 401, saying invalid_client" in capsys.readouterr().err
     assert "another-secret-entirely" not in message
-
-
-def test_commands_read_the_same_settings(
-    place: Place, agent: RawAgent, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = ["--set", f"ca={place.ca}", "--set", f"client-cert={place.cert}"]
-    key = ["--set", f"client-key={place.key}"]
-    assert main.main(["check", agent.url, *given, *key, "--id", "CARD-001"]) in (0, 1)
-    assert "card   1/1" in capsys.readouterr().out
-    monkeypatch.setenv("A2A_CLIENT_KEY", str(place.key))
-    assert main.main(["check", "--card", agent.url, *given]) in (0, 1)
-    assert "unreachable" not in capsys.readouterr().out
-    monkeypatch.delenv("A2A_CLIENT_KEY")
-    assert main.main(["check", "--card", agent.url]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "give the authority that signed it with --set ca=FILE" in said
-    wrong = ["--set", "client-key=nowhere.key", "--set", "auth-env=NOT_SET_HERE"]
-    assert main.main(["check", agent.url, *given, *wrong]) == 2
-    said = capsys.readouterr().err
-    assert "client-key" in said
-    assert "NOT_SET_HERE, which is not set" in said
 
 
 def test_doctor_says_how_requests_travel(

@@ -50,17 +50,6 @@ def test_only_what_has_no_result_is_held_again(desk: Bench) -> None:
     assert "a2a.reused_from" not in junit_properties(cases["test_desk[flaky-d-t0]"])
 
 
-def test_other_settings_ask_another_question(desk: Bench) -> None:
-    desk.tasks("ok-a ok-b")
-    desk().assert_outcomes(passed=2)
-    desk("--a2a-resume", "--a2a-seed=1").assert_outcomes(passed=2)
-    assert len(log_of(desk)) == 4
-    desk("--a2a-resume", "--a2a-seed=1", "--a2a-concurrency=2", "--a2a-timeout=9").assert_outcomes(passed=2)
-    assert len(log_of(desk)) == 4
-    desk("--a2a-seed=1").assert_outcomes(passed=2)
-    assert len(log_of(desk)) == 6
-
-
 BY_FIXTURE = """
 @pytest.fixture(scope="session")
 def a2a_message_metadata():
@@ -99,16 +88,6 @@ def test_misses_are_tried_again_and_what_is_not_recorded_is_held_again(desk: Ben
         desk("--a2a-resume", "--a2a-record=tapes", "-k", "ok").assert_outcomes(passed=1)
     assert log_of(desk) == ["ok-a", "bad-b", "bad-b", "ok-a"]
     assert len([p for p in (desk.path / "tapes").glob("*.json") if p.name != "agent.json"]) == 1
-
-
-def test_a_reused_result_names_the_run_that_held_it(desk: Bench) -> None:
-    desk()
-    [path] = (desk.path / "a2a-results" / "trials").iterdir()
-    first = json.loads(path.read_text())["run_id"]
-    for _ in range(2):
-        desk("--a2a-resume")
-        data = json.loads(path.read_text())
-        assert data["reused_from"] == first != data["run_id"]
 
 
 def killed_and_resumed(desk: Bench, moment: float, *, workers: bool) -> int:

@@ -13,6 +13,11 @@ from harness import Bench, junit_cases, log_of, wait_for
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
 
+AHEAD = pytest.mark.skipif(
+    not hasattr(xdist.remote, "TestQueue"),
+    reason="this pytest-xdist keeps what it sends where nobody can look: one conversation a worker",
+)
+
 
 def many(kind: str, count: int) -> str:
     return " ".join(f"{kind}-{i}" for i in range(count))
@@ -37,6 +42,7 @@ def test_conversations_in_flight(desk: Bench, concurrency: int, expected: int) -
     assert order == [f"meet-{expected}-{i}-t0" for i in range(8)]
 
 
+@AHEAD
 def test_conversations_run_ahead_in_every_worker(desk: Bench) -> None:
     desk.tasks(many("meet-7", 14))
     desk("-n2", "--a2a-concurrency=7").assert_outcomes(passed=14)
@@ -44,6 +50,7 @@ def test_conversations_run_ahead_in_every_worker(desk: Bench) -> None:
     assert len(log_of(desk)) == 14
 
 
+@AHEAD
 @pytest.mark.parametrize(
     ("dist", "expected"),
     [
@@ -53,8 +60,6 @@ def test_conversations_run_ahead_in_every_worker(desk: Bench) -> None:
     ],
 )
 def test_a_worker_begins_what_it_was_sent_however_items_are_distributed(desk: Bench, dist: str, expected: int) -> None:
-    if not hasattr(xdist.remote, "TestQueue"):
-        pytest.skip("this pytest-xdist keeps what it sends where nobody can look: one conversation a worker")
     desk.tasks(many(f"meet-{expected}", 8))
     # One file, and so one worker; where items may be taken away again, a worker is only sure of two.
     workers = ("-n1", "--a2a-concurrency=4") if dist in ("each", "worksteal") else ("-n2", "--a2a-concurrency=8")
@@ -100,6 +105,7 @@ def test_deterministic_errors_are_not_rerun(desk: Bench) -> None:
     assert sorted(log_of(desk)) == ["broken", "bug", "down", "down"]
 
 
+@AHEAD
 @pytest.mark.slow
 def test_files_of_an_earlier_run_acquit_nobody_of_a_crash(desk: Bench) -> None:
     tasks = ["ok-0.6-a", "ok-0.6-b", "ok-0.6-c", "crash-0.1"]
@@ -150,8 +156,8 @@ def pytest_runtest_logreport(report):
     [
         pytest.param((), signal.SIGINT, id="alone-Ctrl-C", marks=pytest.mark.slow),
         pytest.param((), signal.SIGTERM, id="alone-SIGTERM", marks=pytest.mark.slow),
-        pytest.param(("-n2",), signal.SIGINT, id="workers-Ctrl-C", marks=pytest.mark.slow),
-        pytest.param(("-n2",), signal.SIGTERM, id="workers-SIGTERM"),
+        pytest.param(("-n2",), signal.SIGINT, id="workers-Ctrl-C", marks=[AHEAD, pytest.mark.slow]),
+        pytest.param(("-n2",), signal.SIGTERM, id="workers-SIGTERM", marks=AHEAD),
     ],
 )
 def test_interruption_keeps_finished_work_and_reports_it(
@@ -208,6 +214,7 @@ def pytest_xdist_node_collection_finished():
     assert not (desk.path / "waited-for.txt").exists()
 
 
+@AHEAD
 @pytest.mark.slow
 def test_workers_stop_when_their_controller_is_killed(desk: Bench) -> None:
     desk.tasks(many("slow-600", 4))

@@ -263,10 +263,7 @@ def test_files_and_page_of_a_stopped_run(desk: Bench) -> None:
     assert "Of the run, 2 trials more had not begun when it was stopped." in (desk.path / "later.html").read_text()
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
-def test_sigterm_while_the_summary_is_written_costs_neither_it_nor_the_exit_code(
-    desk: Bench, workers: tuple[str, ...]
-) -> None:
+def test_sigterm_while_the_summary_is_written_costs_neither_it_nor_the_exit_code(desk: Bench) -> None:
     desk.tasks("ok-a")
     desk.add_to_conftest("""
 import os, signal
@@ -276,7 +273,7 @@ import pytest
 def pytest_terminal_summary(terminalreporter):
     os.kill(os.getpid(), signal.SIGTERM)
 """)
-    process = desk.popen(*workers)
+    process = desk.popen()
     out = process.communicate(timeout=120)[0].decode()
     assert process.returncode == 0, out
     assert "a2a benchmark summary" in out

@@ -32,15 +32,6 @@ def test_header_and_summary(desk: Bench, noop_url: str) -> None:
     )
 
 
-@pytest.mark.parametrize("quiet", [(), ("-q",)])
-def test_an_agent_that_calls_no_tool_is_the_first_line(bench: Bench, noop_url: str, quiet: tuple[str, ...]) -> None:
-    result = bench("--a2a-endpoint", noop_url, "-k", "mock and create_task_1-", "--a2a-trials=3", *quiet)
-    output = result.stdout.str()
-    assert output.count("the agent called no tool in any of") == 1
-    after = output.partition("a2a benchmark summary")[2].splitlines()[1]
-    assert after.startswith("the agent called no tool in any of 3 conversations; doing nothing scores 0.00 here")
-
-
 def test_calls_that_a_task_begins_with_are_not_the_agents(bench: Bench, noop_url: str) -> None:
     # An earlier agent created a task in what this one goes on with.
     result = bench("--a2a-endpoint", noop_url, "-k", "update_task_with_message_history", "--a2a-trials=3")
@@ -180,17 +171,6 @@ def test_an_interrupted_run_says_what_ends_and_how_to_go_on(desk: Bench) -> None
             "a2a: 1 of 2 trials ended; to go on, run the same command with --a2a-resume",
         ]
     )
-
-
-def test_an_interrupted_run_is_not_told_that_it_forgot_the_agent(bench: Bench, noop_url: str) -> None:
-    bench.makepyfile("def test_x(): raise KeyboardInterrupt")
-    result = bench("--a2a-endpoint", noop_url)
-    assert result.ret == 2
-    assert "no test used the agent" not in result.stdout.str()
-    bench.makepyfile("def test_x(): pass")
-    assert "no test used the agent" in bench("--a2a-endpoint", noop_url).stdout.str()
-    named = bench("--a2a-endpoint", noop_url, "--a2a-suite", "mock", "-k", "nothing_of_that_name")
-    assert "no test used the agent" not in named.stdout.str()
 
 
 def test_files_that_another_run_overwrote_cost_no_numbers(desk: Bench) -> None:

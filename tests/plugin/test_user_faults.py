@@ -110,13 +110,6 @@ def test_another_try_that_breaks_costs_no_result_and_is_reported(desk: Bench) ->
     assert message["a2a.cost_usd"] == "0.5"
 
 
-def test_both_reasons_to_hold_a_trial_again_have_a_number_of_their_own(desk: Bench) -> None:
-    desk.tasks("lost left")
-    result = desk("--a2a-set=user-retry=1", "--a2a-set=redeliver=0")
-    result.assert_outcomes(passed=1, errors=1)
-    assert sorted(log_of(desk)) == ["left", "left", "lost"]
-
-
 def test_overwritten_results_are_still_counted(pytester: pytest.Pytester) -> None:
     reported = {"desk/front/a#0": {"status": "evaluated", "reward": 0.0, "user_fault": "never_stopped"},
                 "desk/front/b#0": {"status": "evaluated", "reward": 1.0, "user_retries": 2,

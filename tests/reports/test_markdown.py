@@ -12,8 +12,6 @@ from made_trials import made_trial
 
 from pytest_a2a_bench.model import DialectFinding, Reward, RewardCheck, ToolCall, TrialKey, TrialResult, Turn
 from pytest_a2a_bench.reports import summary
-from pytest_a2a_bench.reports.contents import Contents, cautions
-from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.markdown import (
     ANNOTATIONS,
     STEP_SUMMARY_BYTES,
@@ -118,11 +116,6 @@ def result(number: int, reused_from: str | None = None, **provenance: Any) -> Tr
     return TrialResult(key, "evaluated", "run", Reward(1.0), provenance=provenance, reused_from=reused_from)
 
 
-def test_a_plain_run_has_no_caveats() -> None:
-    plain = [TrialResult(TrialKey("tau2", "airline", "1"), "evaluated", "run", Reward(1.0), provenance={"user": "llm"})]
-    assert [*summary.benchmark_notes(plain), *summary.caveats(plain)] == []
-
-
 def test_everything_that_is_changed_is_reported() -> None:
     trials = [
         result(1, **MINI, variant="drift low", aided=True),
@@ -138,13 +131,6 @@ def test_everything_that_is_changed_is_reported() -> None:
         "reused, not run again (--a2a-resume): 1 of 2 trials (1 of run earlier)",
         "the agent was sent each task's name (--a2a-set tag-trials=on, or builtin:oracle)",
     ]
-
-
-def test_the_page_tells_the_same_and_keeps_changed_orgs_apart() -> None:
-    trials = (result(1, **MINI, drift="low", variant="drift low"), result(2, **MINI))
-    message = "\n".join(cautions(Contents(trials)))
-    assert "The org was changed: drift low" in message
-    assert [records.domain(t) for t in trials] == ["crmarena/mini (drift low)", "crmarena/mini"]
 
 
 KEY = TrialKey("tau2", "airline", "12")

@@ -27,7 +27,6 @@ from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.reports.live import Server, Watched
 from pytest_a2a_bench.results import lock
-from pytest_a2a_bench.results.live import Growing
 from pytest_a2a_bench.results.store import Store
 
 KEYS = [f"made/even/{i}#0" for i in range(6)]
@@ -112,20 +111,6 @@ def test_a_directory_without_a_run_says_so(tmp_path: Path, capsys: pytest.Captur
         assert "there are no trial files" in fetch(empty.url + "report")
     assert main(["show", "--browser", "--results", str(tmp_path / "nowhere")]) == 2
     assert "no such directory" in capsys.readouterr().err
-
-
-def test_before_the_first_trial_has_ended_the_report_says_that_it_will_come(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "results", [], absent=KEYS)
-    held = lock.take(run, "pytest")
-    with Server(Watched(run)) as server:
-        assert "No trial has ended yet." in fetch(server.url + "report")
-        finish(run, KEYS[0])
-        assert KEYS[0] in fetch(server.url + "report")
-    held.release()
-    # A run that is over has none, and never will.
-    over = write_run(tmp_path / "over", [], absent=KEYS)
-    with Server(Watched(over)) as server:
-        assert "there are no trial files" in fetch(server.url + "report")
 
 
 @dataclass
@@ -243,35 +228,3 @@ def test_a_file_that_was_read_while_it_was_written_is_read_again(run: Path) -> N
     # A clock that has not moved on in between.
     os.utime(path, ns=(at, at))
     assert watched.look()["done"] == 2
-
-
-def test_a_trial_that_is_held_again_is_reported_anew(run: Path, going: lock.Lock) -> None:
-    watched = Watched(run)
-    assert [watched.look()[name] for name in ("done", "last")] == [
-        2,
-        ["made/even/1#0: communicate: the agent says 42", "made/even/0#0: passed"],
-    ]
-    # A disk that was away for a while.
-    trials = Store(run).trials.rename(run / "away")
-    assert watched.look()["done"] == 0
-    trials.rename(run / "trials")
-    assert watched.look()["done"] == 2
-    # As pytest-rerunfailures has it: the file goes, the trial is held, and is written again.
-    Store(run).forget(TrialKey.parse(KEYS[1]))
-    message = watched.look()
-    assert (message["done"], message["last"], message["why"]) == (1, ["made/even/0#0: passed"], [])
-    conversation = Growing(run, TrialKey.parse(KEYS[1]), "run")
-    assert [now["key"] for now in watched.look()["now"]] == [KEYS[1]]
-    conversation.end()
-    finish(run, KEYS[1])
-    message = watched.look()
-    assert message["line"].startswith("2 of 6 trials, 2 of 2 passed (100%)")
-    assert (message["last"], message["why"]) == (["made/even/1#0: passed", "made/even/0#0: passed"], [])
-    # Also where it is replaced at once.
-    Store(run).write(made_trial(KEYS[0], success=False, run_id="run"))
-    message = watched.look()
-    assert message["last"] == ["made/even/0#0: communicate: the agent says 42", "made/even/1#0: passed"]
-    fresh = Watched(run).look()
-    assert [message[name] for name in ("done", "why", "floors")] == [fresh[name] for name in ("done", "why", "floors")]
-    Store(run).write(made_trial(KEYS[0], run_id="another"))
-    assert (watched.look()["done"], watched.look()["last"]) == (1, ["made/even/1#0: passed"])

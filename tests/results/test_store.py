@@ -290,14 +290,16 @@ def test_another_host_is_believed(tmp_path: Path) -> None:
             take(tmp_path, "pytest")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "[" * 100_000, "\xff", '{"pid": "x"}', '{"pid": -1}'])
-def test_a_file_that_is_damaged(tmp_path: Path, content: str) -> None:
-    (tmp_path / LOCK).write_text(content, encoding="latin-1")
-    take(tmp_path, "pytest").release()
-    with another(tmp_path):
+def test_a_file_that_is_damaged(tmp_path: Path) -> None:
+    damaged = ("", "{", "[]", "[" * 100_000, "\xff", '{"pid": "x"}', '{"pid": -1}')
+    for content in damaged:
         (tmp_path / LOCK).write_text(content, encoding="latin-1")
-        with pytest.raises(InUseError, match="in use by"):
-            take(tmp_path, "pytest")
+        take(tmp_path, "pytest").release()
+    with another(tmp_path):
+        for content in damaged:
+            (tmp_path / LOCK).write_text(content, encoding="latin-1")
+            with pytest.raises(InUseError, match="in use by"):
+                take(tmp_path, "pytest")
 
 
 def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
