@@ -18,8 +18,8 @@
     │   ├── TrialTimeoutError     the whole trial exceeded ``--a2a-trial-timeout``
     │   ├── RunTimeoutError       the run exceeded ``--a2a-run-timeout`` while this trial was under way
     │   ├── TrialCancelledError   the run is stopping
-    │   ├── CassetteError         a recorded conversation does not answer what is asked now
-    │   ├── PartyError            an agent beside the one under test gave up, or answers what nobody can use
+    │   ├── CassetteError         a recorded conversation has no answer to the present request
+    │   ├── PartyError            an agent beside the one under test gave up, or its answer cannot be used
     │   ├── LLMError              the user simulator's or judge's model did not answer
     │   └── OwnFunctionError      a user's function that plays the user, or judges, raised
     ├── AgentOutcomeError         the agent itself gave up (task failed, rejected or canceled): a bad agent
@@ -48,7 +48,7 @@ class A2ABenchError(Exception):
 
 
 class ConfigurationError(A2ABenchError):
-    """An option, a file or the environment is wrong; each argument is a line that says what to change."""
+    """An option, a file or the environment is wrong; each argument is a line with the problem and its remedy."""
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.args))

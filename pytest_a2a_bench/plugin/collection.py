@@ -361,7 +361,7 @@ def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
 def trials_elsewhere(run: BenchRun) -> int:
     """Return how many trials there are, where this shard has none of them; else 0.
 
-    What tells is the file of this run, which under xdist the workers wrote.
+    The file of this run decides, which under xdist the workers wrote.
     """
     try:
         found = manifest.load(run.plan.results)

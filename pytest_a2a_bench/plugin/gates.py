@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 FILE = "a2a/gate"
 _NOT_FOR = ("session", "lfplugin", "stepwiseplugin", "a2a-bench-gates")
-"""Plugins that must not take a gate for an item: nobody can run it again."""
+"""Plugins that must not take a gate for an item, because it cannot be run again."""
 
 
 class Gatekeeper:

@@ -273,7 +273,7 @@ def start(session: pytest.Session) -> None:
 
 
 def conclude_collection(session: pytest.Session) -> None:
-    """Check the items, and find the agent if one of them needs it and nobody looked before."""
+    """Check the items, and find the agent if one of them needs it and it was not looked for yet."""
     run = state.of(session.config)
     if not (
         run.takes_part or run.plan.selection or run.collected.test_problems or any(map(items.uses_agent, session.items))

@@ -369,7 +369,7 @@ class LivePage:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
-        """Begin, and say where, with ``-q`` too: nobody can guess it.
+        """Start the page, and print its address, also with ``-q``.
 
         :raises pytest.UsageError: if the port is taken.
         """

@@ -237,7 +237,7 @@ class Services:
     :param lock: the results directory, which is the controller's alone.
     :param certain: returns the indices of the items that this worker runs, or was sent and will keep.
     :param is_terminated: whether SIGTERM came.
-    :param is_ending: whether pytest does nothing more but report: what is raised now, nobody catches.
+    :param is_ending: whether pytest only reports from now on: an exception would not be caught.
     """
 
     agent_processes: list[BuiltinAgent] = field(default_factory=list)

@@ -182,7 +182,7 @@ class Reporting:
         return len(self.expected)
 
     def pytest_report_header(self) -> list[str]:
-        """Show the header, unless nobody asked for us."""
+        """Show the header, unless the run does not use this plugin."""
         return header_lines(self.run) if self.run.plan.asked else []
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:

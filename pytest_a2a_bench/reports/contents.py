@@ -42,7 +42,7 @@ class Contents:
     :param nodeids: the pytest items of trials, by their keys.
     :param compared: each further agent of the run against the first.
     :param notes: more that must be known before numbers are compared.
-    :param unfinished: what is missing of the last run, where it goes on or was killed.
+    :param unfinished: the missing parts of the last run, where it goes on or was killed.
     :param history: earlier runs and this one, the oldest first.
     :param made_at: when, as people read it.
     """
@@ -257,7 +257,7 @@ def now() -> str:
 
 
 def cautions(contents: Contents) -> list[str]:
-    """Return caveats for whoever compares the numbers with those of other runs."""
+    """Return caveats for comparisons of the numbers with those of other runs."""
     notes = list(contents.notes)
     trials = contents.trials
     if any(r.provenance.get("user") == "scripted" for r in trials):

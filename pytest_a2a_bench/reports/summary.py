@@ -151,7 +151,7 @@ def _calls_tools(result: TrialResult) -> bool:
 
 
 def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
-    """Yield what is unusual about these trials: replayed, reused, retried, estimated, with other agents.
+    """Yield the peculiarities of these trials: replayed, reused, retried, estimated, with other agents.
 
     The terminal, the page and the files for merge requests all show this.
     """

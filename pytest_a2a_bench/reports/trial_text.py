@@ -63,7 +63,7 @@ class Cluster:
 
     @property
     def words(self) -> str:
-        """What happened, as a clause."""
+        """The event, as a clause."""
         return self.cause.about(self.subject)
 
     @property
@@ -224,7 +224,7 @@ _TITLES = {
     "communicate": "never communicated:",
     "nl_assertion": "not true of the conversation, says the judge:",
 }
-"""Kind of a check -> the title above those that were not met; a suite may add others (``Suite.check_titles``)."""
+"""Kind of a check -> the title above unmet ones; a suite may add others (``Suite.check_titles``)."""
 
 LAST_TURNS = 6
 _LINES = 30

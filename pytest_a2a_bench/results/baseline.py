@@ -222,7 +222,7 @@ BASELINE = StoredForm(
 def load(path: Path) -> Baseline:
     """Read a baseline from a file, or from a results directory: the trials of its last run, where it says which.
 
-    :raises ConfigurationError: one line that says what is wrong with it.
+    :raises ConfigurationError: with its problem in one line.
     """
     if path.is_dir():
         try:

@@ -164,7 +164,7 @@ def _not_selected(parts: Sequence[Part]) -> Iterator[str]:
 
 
 _DATA = ("benchmark", "source")
-"""Conditions that tell which data results are of."""
+"""Conditions that identify the data of results."""
 
 
 def _tell_their_data(results: Sequence[TrialResult]) -> bool:

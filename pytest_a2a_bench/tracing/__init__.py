@@ -78,7 +78,7 @@ class Tracing:
         return PassedOn(context) if context else NO_SPAN
 
     def close(self) -> None:
-        """Send what was not sent yet."""
+        """Send the spans that were not sent yet."""
 
 
 class Within(Tracing):

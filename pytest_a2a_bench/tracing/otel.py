@@ -87,7 +87,7 @@ class OtelTracing(Tracing):
         return _start(self._tracer, name, "server", attributes, _extract(context) if context else self._parent)
 
     def close(self) -> None:
-        """Send what was not sent yet."""
+        """Send the spans that were not sent yet."""
         self._provider.force_flush(_FLUSH_MILLISECONDS)
         if self._owned:
             self._provider.shutdown()

@@ -189,7 +189,7 @@ DECIDED_NAME = "decided.json"
 class Settled:
     """Which trials need not run any more (``--a2a-trials auto``).
 
-    :param reason: what was decided, in one line.
+    :param reason: the decision, in one line.
     :param keys: these trials.
     :param run_id: the run that it is about.
     """

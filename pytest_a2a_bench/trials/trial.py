@@ -408,7 +408,7 @@ def make_result(trial: Trial, outcome: Outcome, *, run_id: str, data: Mapping[st
 
 
 def with_abandoned(parties: Iterable[Party], abandoned: Iterable[Party]) -> tuple[Party, ...]:
-    """Return the parties of a trial's last conversation with what those before it cost: requests and usage.
+    """Return the parties of a trial's last conversation with the costs of earlier ones: requests and usage.
 
     One that took part only in those is there with nothing else.
     """

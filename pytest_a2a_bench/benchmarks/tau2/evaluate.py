@@ -146,7 +146,7 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
 
 
 def gold_diff(tau2: Tau2, domain: str, task: Any, live: Any, env_kwargs: Mapping[str, Any]) -> Iterator[str]:
-    """Report where the live databases differ from those that the gold actions lead to."""
+    """Report where the live databases differ from the databases after the gold actions."""
     gold = gold_environment(tau2, domain, task, env_kwargs)
     for name, expected, found in (("", gold.tools, live.tools), ("user ", gold.user_tools, live.user_tools)):
         if expected is not None and found is not None:

@@ -34,13 +34,13 @@ _NEVER = "1970-01-01T00:00:00"
 
 
 class IncompleteError(ConfigurationError):
-    """Trials are missing or have no reward, and nobody said that this may be so."""
+    """Trials are missing or have no reward, without ``--allow-incomplete``."""
 
 
 def export(
     selected: SelectedResults, domain: str | None = None, allow_incomplete: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the content of a tau2 results file, and what to say about it.
+    """Return the content of a tau2 results file, and notes about it.
 
     :param domain: the domain to export; may be None where there is only one.
     :param allow_incomplete: write trials without a reward as failures, as tau2 itself does with samples that it skips,
@@ -185,7 +185,7 @@ def _simulation(result: TrialResult) -> dict[str, Any]:
 
 
 def _failed(key: TrialKey, started: str, seed: int | None, reason: str) -> dict[str, Any]:
-    """Return what tau2 writes for a sample that broke: no messages, reward 0."""
+    """Return tau2's record of a sample that broke: no messages, reward 0."""
     return {
         "id": f"{key.task_id}_{key.trial}_failed",
         "task_id": key.task_id,
@@ -235,7 +235,7 @@ def _ours(
 
 
 def _obstacles(results: Sequence[TrialResult], unfinished: Mapping[str, str], missing_tasks: int) -> Iterator[str]:
-    """Yield what keeps these results from tau2's leaderboard."""
+    """Yield the reasons why tau2's leaderboard does not take these results."""
     users = _words(results, "user")
     if users != {"llm"}:
         yield f"the user was not tau2's LLM user simulator everywhere, but {' and '.join(sorted(map(str, users)))}"

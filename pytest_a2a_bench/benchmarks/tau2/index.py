@@ -107,7 +107,7 @@ def _data_candidates(package: Path, data_dir: str | None) -> Iterable[Path]:
 
 
 def _distribution(package: Path) -> str:
-    """Return what the package was installed as.
+    """Return the distribution that the package was installed from.
 
     :raises ConfigurationError: if both distributions that have a module of this name are installed.
     """
@@ -223,7 +223,7 @@ def load_task_json(domain: str, task_id: str, data: Path | None = None) -> dict[
 
 
 def describe_tasks(domain: str, data: Path | None = None) -> dict[str, str]:
-    """Return task id -> what the task is about: its purpose, or what its user calls for."""
+    """Return task id -> the task's subject: its purpose, or the reason of its user's call."""
     tasks = _tasks_by_id(_domain_directory(domain, data))
     return {task_id: _purpose(_parse_task(text)) for task_id, text in tasks.items()}
 
@@ -265,11 +265,11 @@ def _read_splits(directory: Path) -> dict[str, list[str]]:
 
 
 Stamp = tuple[int, int]
-"""Size and time of the last change (ns) of a file: anybody may edit a checkout between two runs of one process."""
+"""Size and time of the last change (ns) of a file: a checkout may change between two runs of one process."""
 
 
 def stamp_of(path: Path) -> Stamp:
-    """Return what tells whether a file has been changed."""
+    """Return a stamp that changes with a file."""
     status = path.stat()
     return status.st_size, status.st_mtime_ns
 
@@ -362,12 +362,12 @@ def files_of(directory: Path) -> list[Path]:
 
 _SHOWN = 12
 _READ = frozenset({".json", ".toml", ".md", ".txt", ".yaml", ".yml"})
-"""What tau2 reads; a domain's pictures are for people."""
+"""The files that tau2 reads; a domain's pictures are for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """tau2's data. What reads its files raises ``ConfigurationError`` where one cannot be read.
+    """tau2's data. Methods that read its files raise ``ConfigurationError`` where one cannot be read.
 
     :param data: directory that holds ``tau2/domains``.
     :param said: how the option names it.
@@ -475,7 +475,7 @@ def _digest(data: Path, files: tuple[tuple[Path, Stamp], ...]) -> str:
 
 
 def read(settings: Settings, function: str, *args: Any) -> Any:
-    """Return what a function of this module says of the data that the option names."""
+    """Return the result of a function of this module for the data that the option names."""
     edition = find_edition(settings)
     return why_absent(edition, *args) if function == "why_absent" else globals()[function](*args, edition.data)
 
@@ -492,7 +492,7 @@ def why_absent(edition: Edition, domain: str) -> str:
 
 
 def find_problems(domains: Iterable[str], settings: Settings) -> Iterator[str]:
-    """Describe what keeps all trials of some domains from running on the chosen data."""
+    """Describe why no trial of some domains can run on the chosen data."""
     edition = find_edition(settings)
     if edition.said == INSTALLED:
         return
@@ -520,7 +520,7 @@ class Correction:
     """That an edition has changed a task.
 
     :param edition: the one that has it right, e.g. ``tau2 1.0``.
-    :param kinds: what differs: ``text``, ``gold``, ``communicate``, ``basis``; ``state`` where both golds,
+    :param kinds: the differing parts: ``text``, ``gold``, ``communicate``, ``basis``; ``state`` where both golds,
         replayed, end in different databases.
     """
 
@@ -560,7 +560,7 @@ def edition_of(domain: str, digest: str) -> str:
 
 
 def task_digest(task: Mapping[str, Any]) -> str:
-    """Return 16 hex digits of what makes a task this task: the user's scenario, the beginning, and the gold.
+    """Return 16 hex digits that identify a task: the user's scenario, the beginning, and the gold.
 
     Absent, null and empty members are the same, and what only names or explains something does not count.
     """
@@ -575,7 +575,7 @@ def task_digest(task: Mapping[str, Any]) -> str:
 
 
 def text_of(task: Mapping[str, Any]) -> list[Any]:
-    """Return what a task tells its user and begins with."""
+    """Return a task's instructions to its user, and its initial state."""
     return [_filled(task.get(name)) for name in ("user_scenario", "ticket", "initial_state")]
 
 

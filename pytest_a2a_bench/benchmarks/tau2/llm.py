@@ -42,7 +42,7 @@ def defects(text: str, tools: Sequence[ToolSpec], heard: Sequence[str] = ()) -> 
     """Yield kind and evidence of the errors of one message of the user, whatever its scenario.
 
     :param tools: the tools of both sides.
-    :param heard: what the agent has said.
+    :param heard: the agent's messages.
     """
     if _SPEAKER.search(text) or any(len(said) > _SHORT and said in text for said in heard):
         yield "spoke_as_agent", text
@@ -105,7 +105,7 @@ class Guard:
         """Return whether a message is to be asked for again.
 
         :param raw: the model's answer.
-        :param heard: what the agent has said.
+        :param heard: the agent's messages.
         """
         defective = any(defects(text, self._tools, heard)) or any(refusal(raw))
         self.again += defective

@@ -384,7 +384,7 @@ _SHORT = 3
 
 
 def own_deeds(actions: Sequence[tuple[str, Mapping[str, Any]]], tools: Collection[str]) -> list[Act]:
-    """Return the user's golds, where the user has no phone: the agent says what is done with that."""
+    """Return the user's golds, where the user has no phone: the agent instructs them."""
     phone = "check_status_bar" in tools
     return [Act(name, dict(arguments)) for name, arguments in actions if name in tools and not phone]
 

@@ -415,7 +415,7 @@ class Reading:
 
     @property
     def doubt(self) -> bool:
-        """It asks something that is no fact, to be sure of what was said before: "You're sure?"."""
+        """It asks for no fact, but for a confirmation of earlier words: "You're sure?"."""
         return not self.facts and self._open_question
 
     @cached_property
