@@ -238,10 +238,3 @@ def test_while_a_renewal_fails_the_old_token_serves_until_its_end(clock: Clock) 
         assert await source.token() == "t2"
 
     asyncio.run(use())
-
-
-def test_a_source_serves_one_event_loop_after_another(clock: Clock) -> None:
-    source = source_of(clock, iter([1.0, 1.0]))
-    assert asyncio.run(source.token()) == "t1"
-    clock.now += 2
-    assert asyncio.run(source.token()) == "t2"

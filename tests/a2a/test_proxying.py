@@ -111,24 +111,6 @@ def test_only_interfaces_that_are_proxied_are_shown_where_that_is_wanted() -> No
     assert behind_chaos(b"<html>") == b"<html>"
 
 
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.text(max_size=5) | st.sampled_from(["http://127.0.0.1/", "//[", "GRPC"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["url", "supportedInterfaces", "result", "jsonrpc", "transport"]), inner)
-    ),
-    max_leaves=12,
-)
-
-
-@settings(max_examples=examples(50), deadline=None)
-@given(VALUES)
-def test_any_card_of_an_agent_is_passed_on(value: Any) -> None:
-    once = shown_card(json.dumps(value).encode(), PUBLIC)
-    json.loads(once)
-    assert shown_card(once, PUBLIC) == once
-
-
 @settings(max_examples=examples(50), deadline=None)
 @given(st.binary(max_size=50))
 def test_a_body_that_is_no_card_is_unchanged(body: bytes) -> None:

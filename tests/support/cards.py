@@ -252,9 +252,3 @@ def also(*changes: Break) -> Break:
             one(card)
 
     return change
-
-
-def signed_with(header: Any) -> Break:
-    """Return a change that gives the card one signature with this protected header."""
-    text = header if isinstance(header, str) else encode(header)
-    return put("signatures", value=[{"protected": text, "signature": "c2lnbmF0dXJl"}])

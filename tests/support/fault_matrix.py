@@ -1,15 +1,8 @@
-"""The fault matrix of docs/explanations/reliability.md: its cells, how one is tried, and its tables.
-
-``PYTHONPATH=tests/servers:tests/agents python tests/support/fault_matrix.py --write`` tries every cell and writes the
-tables anew; with names of faults it tries only these.
-"""
+"""The fault matrix of docs/explanations/reliability.md: its cells, how one is tried, and what its tables say."""
 
 from __future__ import annotations
 
-import argparse
-import concurrent.futures
 import functools
-import multiprocessing
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -228,18 +221,6 @@ def _without_retries(outcome: str) -> str:
     return {"error DeliveryUncertain": AGAIN, f"{REPEATED} in vain": REPEATED}.get(outcome, outcome)
 
 
-# -- the tables --
-
-
-def _rows(mode: str, outcomes: Mapping[Cell, str]) -> Iterator[str]:
-    yield f"| Fault | {' | '.join(HEADS.values())} |"
-    yield "|---" * (len(HEADS) + 1) + "|"
-    for fault in MODES[mode]:
-        # Both versions in one column, with a slash between where they differ.
-        of = {t: {_shown(outcomes.get(Cell(mode, fault, t, p), NONE)): None for p in ("1.0", "0.3")} for t in HEADS}
-        yield f"| `{fault}` | {' | '.join(' / '.join(outcomes) for outcomes in of.values())} |"
-
-
 def _shown(outcome: str) -> str:
     return outcome.replace("error ", "")
 
@@ -276,35 +257,3 @@ def _begin(mode: str) -> str:
 
 
 _END = "<!-- end of matrix -->"
-
-
-def write(outcomes: Mapping[Cell, str]) -> None:
-    """Put tables into the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    for mode in MODES:
-        head, begin, rest = text.partition(_begin(mode))
-        _, end, tail = rest.partition(_END)
-        if not begin or not end:
-            raise SystemExit(f"{PAGE}: the markers of the table {mode!r} are missing")
-        text = head + begin + "\n" + "\n".join(_rows(mode, outcomes)) + "\n\n" + end + tail
-    PAGE.write_text(text, encoding="utf-8")
-
-
-def main() -> None:
-    """Try cells, show what came of them and, if asked to, write it down."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("faults", nargs="*", metavar="FAULT", help="faults to try (default: all)")
-    parser.add_argument("--write", action="store_true", help=f"write what came of them into {PAGE.name}")
-    options = parser.parse_args()
-    chosen = list(cells(faults=options.faults))
-    outcomes = documented() if options.faults else {}
-    with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for cell, tried in zip(chosen, pool.map(try_cell, chosen), strict=True):
-            print(cell, dict(tried.outcomes), f"{tried.met} met", *tried.harm, sep="  ", flush=True)
-            outcomes[cell] = tried.outcome
-    if options.write:
-        write(outcomes)
-
-
-if __name__ == "__main__":
-    main()

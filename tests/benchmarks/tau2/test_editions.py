@@ -287,15 +287,6 @@ def test_shards_of_the_same_data_in_different_places_are_one_run(
     }
 
 
-def test_shards_that_do_not_tell_of_which_data_they_are_must_name_one_place(
-    both: tuple[TrialResult, TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    broken = dataclasses.replace(both[1], status="infrastructure_error", reward_info=None, error="gone", provenance={})
-    parts = write_shards(tmp_path, [both[1], broken], ["/here", "/there"])
-    assert main(["merge", *map(str, parts), "-o", str(tmp_path / "both")]) == 2
-    assert "tau2_data differs: '/here' in " in capsys.readouterr().err
-
-
 def test_a_fingerprint_depends_on_the_files(checkout: Path) -> None:
     benchmark = registry.get_benchmark("tau2")
     before = fingerprint(chosen(checkout), "agent", benchmark.data_version("mock", chosen(checkout)))

@@ -95,11 +95,15 @@ FAILING: dict[str, Say] = {
     "yes-and-out-of-scope": silent, "yes-to-another": obedient,
 }  # fmt: skip
 
-WIRES = [
-    pytest.param(parse_spec(f"noop?transport={transport}&reply={reply}"), streaming, id=f"{transport}-{streaming}")
-    for transport in ("jsonrpc", "rest", "grpc")
-    for streaming, reply in (("on", "task"), ("off", "message"))
+CASES = [
+    pytest.param(user, parse_spec(f"noop?transport={transport}&reply={reply}"), streaming, id=f"{user}-{transport}")
+    for number, user in enumerate(USERS)
+    for place, (transport, streaming, reply) in enumerate(
+        (t, s, r) for t in ("jsonrpc", "rest", "grpc") for s, r in (("on", "task"), ("off", "message"))
+    )
+    if number == 0 or place == 0
 ]
+"""One user on every wire, and every user on one."""
 
 
 @contextlib.contextmanager
@@ -126,8 +130,7 @@ def hold(folder: Path, agent: Say, lines: Sequence[str], options: AgentOptions |
     return result, brain
 
 
-@pytest.mark.parametrize(("options", "streaming"), WIRES)
-@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize(("user", "options", "streaming"), CASES)
 def test_an_early_end_is_proven_by_an_agent_that_would_have_finished(
     tmp_path: Path, user: str, options: AgentOptions, streaming: str
 ) -> None:
@@ -147,8 +150,7 @@ def test_an_early_end_is_proven_by_an_agent_that_would_have_finished(
     assert len(brain.conversations) == 1
 
 
-@pytest.mark.parametrize(("options", "streaming"), WIRES)
-@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize(("user", "options", "streaming"), CASES)
 def test_a_user_is_not_accused_where_the_agent_would_have_failed_all_the_same(
     tmp_path: Path, user: str, options: AgentOptions, streaming: str
 ) -> None:

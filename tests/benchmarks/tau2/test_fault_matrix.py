@@ -1,7 +1,4 @@
-"""What comes of each fault is what docs/explanations/reliability.md says, and never a wrong reward.
-
-The tables of that page are written by ``python tests/support/fault_matrix.py --write``.
-"""
+"""What comes of each fault is what docs/explanations/reliability.md says, and never a wrong reward."""
 
 from __future__ import annotations
 
