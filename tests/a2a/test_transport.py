@@ -280,7 +280,7 @@ def pinging(*events: dict[str, Any]) -> tuple[Callable[[Request], Iterator[bytes
     return stream, over
 
 
-@pytest.mark.parametrize("limits", [{"stall_timeout": 0.3}, {"timeout": 10.0}], ids=["stall", "turn"])
+@pytest.mark.parametrize("limits", [{"stall_timeout": 0.3}, {"timeout": 4.0}], ids=["stall", "turn"])
 def test_a_stream_that_only_pings_is_left_and_its_task_asked_for(
     serve: Serve, connect: Connect, limits: dict[str, Any]
 ) -> None:
