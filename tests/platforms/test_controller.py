@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from controlled import PROGRAM, PYTHON, Control
+from controlled import PROGRAM, PYTHON, Control, Controlled
 from harness import wait_for
 
 import pytest_a2a_bench
@@ -53,10 +53,16 @@ def listens(port: int) -> bool:
     return True
 
 
+@pytest.fixture
+def at(control: Control) -> Controlled:
+    """A controller whose agent runs."""
+    found = control()
+    found.wait("running")
+    return found
+
+
 class TestTelling:
-    def test_status_agents_and_one_agent_are_reported_as_agentbeats_tells_them(self, control: Control) -> None:
-        at = control()
-        at.wait("running")
+    def test_status_agents_and_one_agent_are_reported_as_agentbeats_tells_them(self, at: Controlled) -> None:
         card = {"name": "kept", "url": f"{at.agent.url}/rpc?a=1"}
 
         assert at.http.get("/status").json() == {
@@ -118,9 +124,7 @@ class TestTelling:
 
 
 class TestStop:
-    def test_a_stopped_agent_is_gone_until_a_reset(self, control: Control) -> None:
-        at = control()
-        at.wait("running")
+    def test_a_stopped_agent_is_gone_until_a_reset(self, at: Controlled) -> None:
         first = at.agent.port
         assert at.http.post(f"/agents/{at.agent.id}/stop").status_code == 200
         at.wait("stopped")
@@ -134,9 +138,7 @@ class TestStop:
 
 
 class TestReset:
-    def test_a_reset_is_a_new_process_on_another_port(self, control: Control) -> None:
-        at = control()
-        at.wait("running")
+    def test_a_reset_is_a_new_process_on_another_port(self, at: Controlled) -> None:
         first = at.agent.port
         at.reset()
         assert at.described()["state"] != "running"
@@ -146,9 +148,7 @@ class TestReset:
         assert not listens(first)
         assert at.http.get(at.to("/echo")).status_code == 200
 
-    def test_a_reset_in_mid_request_ends_it_and_later_ones_are_answered(self, control: Control) -> None:
-        at = control()
-        at.wait("running")
+    def test_a_reset_in_mid_request_ends_it_and_later_ones_are_answered(self, at: Controlled) -> None:
         with concurrent.futures.ThreadPoolExecutor(1) as pool, at.http.stream("GET", at.to("/sse")) as stream:
             lines = stream.iter_lines()
             assert next(lines) == "data: 0"
@@ -182,9 +182,7 @@ class TestReset:
 
         assert not is_alive(daemon)
 
-    def test_resets_at_once_are_one(self, control: Control) -> None:
-        at = control()
-        at.wait("running")
+    def test_resets_at_once_are_one(self, at: Controlled) -> None:
         for _ in range(5):
             at.reset()
         at.wait("running")
@@ -192,9 +190,7 @@ class TestReset:
 
 
 class TestProxy:
-    def test_a_request_arrives_as_it_was_sent(self, control: Control) -> None:
-        at = control()
-        at.wait("running")
+    def test_a_request_arrives_as_it_was_sent(self, at: Controlled) -> None:
         headers = {"X-Asked": "yes", "Authorization": "Bearer of-the-agent", "Accept-Encoding": "gzip"}
         answer = at.http.request("PUT", at.to("/a%2Fb//c?x=1&x=%20"), headers=headers, content=b"\x00\xff")
         message = answer.json()
@@ -222,9 +218,7 @@ class TestProxy:
         assert "signatures" not in card
         assert json.loads(at.described()["agent_card"]) == card
 
-    def test_a_stream_arrives_event_by_event(self, control: Control) -> None:
-        at = control()
-        at.wait("running")
+    def test_a_stream_arrives_event_by_event(self, at: Controlled) -> None:
         with at.http.stream("GET", at.to("/sse")) as stream:
             lines = stream.iter_lines()
             assert next(lines) == "data: 0"
@@ -232,10 +226,8 @@ class TestProxy:
             assert httpx.get(at.url + at.to("/go")).text == "gone"
             assert [line for line in lines if line] == ["data: 1", "data: 2"]
 
-    def test_a_body_that_is_too_long_is_refused(self, control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_body_that_is_too_long_is_refused(self, at: Controlled, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(controller, "MAX_BODY", 1000)
-        at = control()
-        at.wait("running")
 
         def chunks() -> Iterator[bytes]:
             yield from [b"x" * 400] * 3
@@ -245,9 +237,7 @@ class TestProxy:
         assert (declared.status_code, chunked.status_code) == (413, 413)
         assert at.http.post(at.to("/echo"), content=b"x" * 1000).status_code == 200
 
-    def test_an_agent_is_not_worked_for_callers_that_have_left(self, control: Control) -> None:
-        at = control()
-        at.wait("running")
+    def test_an_agent_is_not_worked_for_callers_that_have_left(self, at: Controlled) -> None:
         port = at.agent.port
         with at.http.stream("GET", at.to("/sse")) as stream:
             lines = stream.iter_lines()  # which ends the stream when nobody holds it

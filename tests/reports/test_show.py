@@ -83,6 +83,7 @@ def test_of_a_task_the_trial_that_missed_is_shown(run: Path, capsys: pytest.Capt
         ("made", "5 trials are called 'made' in "),
         ("99", "no trial is called '99' in "),
         ("odd/5", "made/odd/5#0 has no file in "),
+        ("evn/12", "name one, such as made/even/12, made/even/2"),
     ],
 )
 def test_an_argument_that_names_no_single_trial_is_one_line(
@@ -158,13 +159,6 @@ def test_a_trial_of_an_earlier_run_than_the_last_one_says_so(run: Path, capsys: 
     page = (run / "report.html").read_text()
     # Before the numbers, and not folded away.
     assert page.index("The last run here, killed, has finished none of its") < page.index("Trials passed")
-
-
-def test_a_name_that_no_trial_has(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, text = show(capsys, "evn/12", "--results", str(run))
-    assert code == 2
-    assert "no trial is called 'evn/12'" in text
-    assert "name one, such as made/even/12, made/even/2" in text
 
 
 # The page of a run while conversations are held, over real HTTP and in a real Chromium.
