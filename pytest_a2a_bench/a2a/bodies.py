@@ -95,6 +95,16 @@ def as_objects(value: Any) -> list[Mapping[str, Any]]:
     return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list) else []
 
 
+def as_list(value: Any) -> list[Any]:
+    """Return a JSON list, or an empty one in place of anything else."""
+    return value if isinstance(value, list) else []
+
+
+def as_text(value: Any) -> str:
+    """Return a JSON string, or an empty one in place of anything else."""
+    return value if isinstance(value, str) else ""
+
+
 def excerpt(body: bytes | str, limit: int = _EXCERPT) -> str:
     """Return how a body begins, as a quoted, printable, bounded text."""
     text = body[: limit * 4].decode("utf-8", "replace") if isinstance(body, bytes) else body

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
-from pytest_a2a_bench.a2a.bodies import as_object, as_objects, excerpt, parse_json
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects, as_text, excerpt, parse_json
 from pytest_a2a_bench.errors import CardError, ProtocolError
 from pytest_a2a_bench.installation import install_command
 from pytest_a2a_bench.text import one_line
@@ -150,7 +150,7 @@ def narrow_to_endpoint(raw: Mapping[str, Any], endpoint: str, card_url: str) -> 
         root = urllib.parse.urlunsplit(urllib.parse.urlsplit(card_url)._replace(path="", query="", fragment=""))
         raise CardError(
             f"no agent card found for {endpoint}; the card at the server's root, {card_url}, is of another agent "
-            f"({one_line(_text(raw.get('name')), 60)!r}): its interfaces are {named}, and none of them is at "
+            f"({one_line(as_text(raw.get('name')), 60)!r}): its interfaces are {named}, and none of them is at "
             f"{path} or below; correct the path, or give {root} to test that agent"
         )
     return meant
@@ -193,9 +193,9 @@ def parse_card(raw: Any, base_url: str) -> AgentCard:
     capabilities = as_object(raw.get("capabilities"))
     return AgentCard(
         raw=raw,
-        name=_text(raw.get("name")),
-        description=_text(raw.get("description")),
-        version=_text(raw.get("version")),
+        name=as_text(raw.get("name")),
+        description=as_text(raw.get("description")),
+        version=as_text(raw.get("version")),
         url=base_url,
         interfaces=interfaces,
         streaming=capabilities.get("streaming") is True,
@@ -255,7 +255,7 @@ def _interface(
 ) -> Iterable[Interface]:
     if not isinstance(url, str) or not url.strip():
         return
-    transport = _BINDINGS.get(_text(binding).strip().upper() or "JSONRPC", _text(binding))
+    transport = _BINDINGS.get(as_text(binding).strip().upper() or "JSONRPC", as_text(binding))
     try:
         absolute = url.strip() if transport == "grpc" else urllib.parse.urljoin(base_url, url.strip())
         callable_url = _routable(absolute, base_url)
@@ -266,7 +266,7 @@ def _interface(
         notes.append(
             f"the interface URL {url!r} is not one to call (relative, or a listening address); read as {callable_url!r}"
         )
-    yield Interface(callable_url, transport, version, _text(tenant))
+    yield Interface(callable_url, transport, version, as_text(tenant))
 
 
 def _routable(url: str, base_url: str) -> str:
@@ -281,7 +281,7 @@ def _routable(url: str, base_url: str) -> str:
 
 
 def _family(version: Any, default: str) -> str:
-    text = _text(version).strip().removeprefix("v")
+    text = as_text(version).strip().removeprefix("v")
     if not text:
         return default
     return {"0": "0.3", "1": "1.0"}.get(text.partition(".")[0], text)
@@ -313,10 +313,6 @@ def _security(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     entries = raw.get("securityRequirements") or raw.get("security")
     wrapped = [as_object(e.get("schemes")) if isinstance(e.get("schemes"), Mapping) else e for e in as_objects(entries)]
     return tuple(tuple(map(str, e)) for e in wrapped)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 # --- addresses of gRPC interfaces, which cards give in many forms -----------------------------------------------------

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench import extensions
@@ -30,7 +29,7 @@ CheckFunction = Callable[[Context], Awaitable[None]]
 
 UNDECLARED = "DECLARED"
 
-_FILES = MappingProxyType({"1.0": "requirements.jsonl", "0.3": "requirements_v03.jsonl"})
+_FILES = {"1.0": "requirements.jsonl", "0.3": "requirements_v03.jsonl"}
 
 
 class Added(NamedTuple):
@@ -55,7 +54,7 @@ _PACKED: dict[tuple[str, str], CheckFunction] = {}
 
 
 def load_requirements(version: str) -> tuple[Requirement, ...]:
-    """Return the requirements of one protocol version: the catalogue in its own order, then what others add.
+    """Return the requirements of one protocol version: the catalogue's, then those of other packages.
 
     :param version: ``1.0`` or ``0.3``.
     :raises ConfigurationError: for any other version, and if a pack of requirements cannot be used.
@@ -193,32 +192,21 @@ def _one_after_the_other(checks: Sequence[CheckFunction]) -> CheckFunction:
 # -- plans --
 
 
-def plan(
-    card: Mapping[str, Any],
-    endpoint: str = "",
-    *,
-    versions: Iterable[str] | None = None,
-    bindings: Iterable[str] | None = None,
-) -> list[Planned]:
+def plan(card: Mapping[str, Any], endpoint: str = "") -> list[Planned]:
     """Return the checks that there are for a card: requirement by binding, in the order of the catalogue.
 
     A binding that the card does not declare at all gives one entry, which is skipped when it is run.
-
-    :param versions: only these; by default those that the card declares.
-    :param bindings: only these.
     """
     interfaces = declared(card, endpoint)
+    return [p for version in dict.fromkeys(v for _, v in interfaces) for p in _plan_version(version, interfaces)]
+
+
+def _plan_version(version: str, interfaces: Sequence[tuple[str, str]]) -> list[Planned]:
     # In the catalogue's order and not in that of the card: reports of two agents can be laid side by side.
-    wanted = tuple(bindings) if bindings is not None else BINDINGS
-    chosen = tuple(versions) if versions is not None else tuple(dict.fromkeys(v for _, v in interfaces))
-    return [p for version in chosen for p in _plan_version(version, interfaces, wanted)]
-
-
-def _plan_version(version: str, interfaces: Sequence[tuple[str, str]], wanted: Sequence[str]) -> list[Planned]:
-    here = [b for b in BINDINGS if b in wanted and (b, version) in interfaces]
+    here = [b for b in BINDINGS if (b, version) in interfaces]
     entries = [entry for entry in load_requirements(version) if has_check(entry)]
     found = [Planned(entry, binding) for entry in entries for binding in here if binding in entry.bindings]
     # One entry for each binding that is not there, so that no report silently lacks one.
     text = "The agent card declares this binding"
     missing = Requirement(UNDECLARED, "binding", f"{version} §4.4.6", "MAY", text, version, profile="safe")
-    return found + [Planned(missing, b) for b in BINDINGS if b in wanted and b not in here]
+    return found + [Planned(missing, b) for b in BINDINGS if b not in here]

@@ -1,4 +1,4 @@
-"""The vocabulary of checks: asking an agent, skipping what does not apply, and judging answers.
+"""The vocabulary of checks: asking an agent, skipping a check that does not apply, and judging answers.
 
 A check is a coroutine that sends requests through a :class:`Context` and records findings::
 
@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeVar
 
 from pytest_a2a_bench.a2a.codec import SETTLED
-from pytest_a2a_bench.a2a.config import AuthParts
 from pytest_a2a_bench.conformance.finding import AS_VALID, Finding, Requirement, Severity
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import is_running, state_of
@@ -45,7 +44,6 @@ _LINGER_SECONDS = 3.0
 class Context:
     """The context of a check: one requirement, one interface, and the findings so far.
 
-    :param requirement: the one that is being checked.
     :param variant: where the rule is tried; without members for the representative that the check is written for.
     :param unjudged: internal errors in answer to valid requests, which become findings where the check finds nothing
         about them itself.
@@ -103,27 +101,18 @@ class Context:
         *,
         headers: Mapping[str, str] | None = None,
         version_header: Any = UNSET,
-        body: Any = UNSET,
-        rpc_id: Any = UNSET,
         stream: bool | None = None,
         timeout: float | None = None,
-        until: Callable[[Any], bool] | None = None,
-        on_event: Callable[[Any], None] | None = None,
-        query: Mapping[str, str] | None = None,
-        http_method: str = "",
-        path: str | None = None,
-        auth: bool | AuthParts = True,
         spell: bool = True,
+        **options: Any,
     ) -> WireReply:
         """Send a request to the agent; its answer never raises.
 
         :param params: in the form of 1.0; spelled as 0.3 on an interface of 0.3 unless ``spell`` is False.
         :param version_header: by default the interface's version (nothing for 0.3); None leaves it out.
-        :param body: replaces the body.
         :param stream: by default whether the operation streams.
-        :param until: stops reading a stream after the first event for which it is true.
-        :param auth: False to send no credentials; or other credentials than the user's.
-        :param path: HTTP bindings: asks this path below the interface's URL with ``http_method``.
+        :param timeout: seconds; by default those of the target.
+        :param options: further members of :class:`.WireRequest`, such as ``body``, ``auth`` and ``until``.
         :raises SkipCheck: if the binding has no form for the request.
         """
         wanted = operation
@@ -136,17 +125,10 @@ class Context:
             params=params,
             headers={**self.target.extension_headers, **(headers or {})},
             version_header=self._version(version_header),
-            body=body,
-            rpc_id=rpc_id,
             stream=operation in STREAMING if stream is None else stream,
             timeout=timeout or self.target.timeout,
             linger=self.session.pace.extended(_LINGER_SECONDS),
-            until=until,
-            on_event=on_event,
-            query=query or {},
-            http_method=http_method,
-            path=path,
-            auth=auth,
+            **options,
         )
         reply = await self.session.call(request)
         if wanted == "SendMessage" and operation != wanted and reply.events:
@@ -154,7 +136,7 @@ class Context:
             reply = replace(reply, result=result_of(read_events(reply.events)))
         self.replies.append(reply)
         # What is asked without credentials, in another version or in no proper form need not be served.
-        if reply.is_breakdown and auth is True and body is UNSET and version_header is UNSET:
+        if reply.is_breakdown and request.auth is True and request.body is UNSET and version_header is UNSET:
             self.unjudged.append(reply)
         return reply
 
@@ -192,9 +174,9 @@ class Context:
         """Send a message (see :meth:`send_params`) and return the answer."""
         return await self.call("SendMessage", self.send_params(text, **options))
 
-    async def stream(self, text: str | None = None, *, timeout: float | None = None, **options: Any) -> WireReply:
+    async def stream(self, text: str | None = None, **options: Any) -> WireReply:
         """Send a message (see :meth:`send_params`) and read the stream that answers it."""
-        return await self.call("SendStreamingMessage", self.send_params(text, **options), timeout=timeout)
+        return await self.call("SendStreamingMessage", self.send_params(text, **options))
 
     async def get_task(self, task_id: str, **params: Any) -> WireReply:
         """Ask for a task."""
@@ -320,8 +302,7 @@ class Context:
 
     def skip_if_refused(self, reply: WireReply) -> None:
         """End the check where the agent wants credentials that this interface does not get: nothing was judged."""
-        auth = self.target.auth
-        if auth.headers or auth.query or auth.cookies or not reply.is_refused:
+        if self.target.auth or not reply.is_refused:
             return
         # Where the card wants no credentials, a code of JSON-RPC that is in no table is a wrong code and no refusal.
         if reply.has_auth_status or self.target.wants_credentials:
@@ -422,10 +403,10 @@ class Context:
         """Record an internal error: whatever the level of this requirement, no valid request may be answered so."""
         self._record("error", without_result(reply), "", AS_VALID, "", [reply])
 
-    def report_problems(self, problems: Sequence[Problem], *replies: WireReply, fix: str = "") -> None:
+    def report_problems(self, problems: Sequence[Problem], *replies: WireReply) -> None:
         """Record each problem of a stream as a failure."""
         for problem in problems:
-            self.fail(problem.found, *replies, pointer=problem.pointer, expected=problem.expected, fix=fix)
+            self.fail(problem.found, *replies, pointer=problem.pointer, expected=problem.expected)
 
 
 def without_result(reply: WireReply) -> str:

@@ -33,12 +33,10 @@ from pytest_a2a_bench.conformance.finding import (
     outcome_of,
 )
 from pytest_a2a_bench.conformance.grouping import explained
-from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES
-from pytest_a2a_bench.conformance.scenarios import SCENARIOS
 from pytest_a2a_bench.conformance.session.health import CARD_RULES, STOPPED, works
 from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, HURRIED_SECONDS, Session
 from pytest_a2a_bench.conformance.target import Target
-from pytest_a2a_bench.conformance.variants import Declared, Variant, allowed
+from pytest_a2a_bench.conformance.variants import Variant, allowed
 from pytest_a2a_bench.conformance.wire.exchange import MORE_TIME, Redactor, is_silence
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck, WireReply
 from pytest_a2a_bench.errors import ConfigurationError, HarnessError, Terminated
@@ -79,9 +77,7 @@ async def run_checks(
 
     Everything that the checks create is cancelled or deleted before this ends, also where it is left early.
 
-    :param targets: interfaces of one agent.
     :param select: which of the planned checks to run.
-    :param concurrency: how many run at once.
     :param planned: runs these instead of all that the card gives.
     :param left: gets objects that may still be on the agent at the end.
     :param elsewhere: names of checks that another process makes for the same report.
@@ -97,19 +93,17 @@ async def run_checks(
         session = Session(target, sessions)
         session.health.card_check = tells if tells in names or tells in elsewhere else ""
     tasks: list[asyncio.Task[CheckResult]] = []
-    ending: list[asyncio.Task[None]] = []
     try:
         # Only interfaces of which something is asked: a probe is a request that the user did not want.
-        await asyncio.gather(*(s.health.begin() for s in sessions.values() if _is_asked(s, chosen)))
+        asked_of = {(p.binding, p.requirement.version) for p in chosen}
+        await asyncio.gather(*(s.health.begin() for place, s in sessions.items() if place in asked_of))
         slots = asyncio.Semaphore(max(1, concurrency))
         # Both kinds are started at once; the rough ones wait inside for the gentle ones, so that results come as they
         # are ready.
-        calm = asyncio.Event()
-        gentle = [asyncio.create_task(_run_one(p, sessions, slots)) for p in chosen if not is_rough(p)]
-        tasks += gentle
-        tasks += [asyncio.create_task(_run_one(p, sessions, slots, calm)) for p in chosen if is_rough(p)]
+        tasks += [asyncio.create_task(_run_one(p, sessions, slots)) for p in chosen if not is_rough(p.requirement)]
         # One for all: hundreds that each wait for hundreds cost more than the checks.
-        ending.append(asyncio.create_task(_set_when_done(calm, gentle)))
+        calm = asyncio.gather(*tasks, return_exceptions=True)
+        tasks += [asyncio.create_task(_run_one(p, sessions, slots, calm)) for p in chosen if is_rough(p.requirement)]
         late, unmade, doubtful = [], [], []
         for finished in asyncio.as_completed(tasks):
             result = await finished
@@ -135,9 +129,9 @@ async def run_checks(
             yield result
     finally:
         # The caller may leave early (Ctrl-C, -x): what was begun is stopped before the agent is cleared up.
-        for task in (*tasks, *ending):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, *ending, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(s.close(patience()) for s in sessions.values()))
         if left is not None:
             left += [s.left for s in sessions.values() if s.left]
@@ -155,7 +149,8 @@ async def _repeat(
         session.shared.forget_exchanges()
         session.pace.forget()
     silent: frozenset[tuple[str, str]] = frozenset()
-    for first in recurrence.in_order(late, lambda result: is_rough(Planned(result.requirement, result.binding))):
+    # Those that explain most of the others come first; the rough ones, which may break the agent, last again.
+    for first in sorted(late, key=lambda r: (is_rough(r.requirement), -len(recurrence.late_methods(r)))):
         session = sessions[first.binding, first.requirement.version]
         if recurrence.is_known(first, silent) or not await session.health.recovers():
             yield first
@@ -178,31 +173,21 @@ def planned_for(targets: Sequence[Target]) -> list[Planned]:
     return [p for p in everything if p.requirement.id == UNDECLARED or (p.binding, p.requirement.version) in pairs]
 
 
-def is_rough(planned: Planned) -> bool:
+def is_rough(requirement: Requirement) -> bool:
     """Return whether a check sends malformed requests: they may break an agent, so all others come first."""
-    added = added_of(planned.requirement)
-    return planned.requirement.group in _ROUGH or (added is not None and added.is_rough)
-
-
-def _is_asked(session: Session, chosen: Iterable[Planned]) -> bool:
-    interface = (session.target.binding, session.target.version)
-    return any((p.binding, p.requirement.version) == interface for p in chosen)
-
-
-async def _set_when_done(event: asyncio.Event, tasks: Sequence[asyncio.Task[CheckResult]]) -> None:
-    if tasks:
-        await asyncio.wait(tasks)
-    event.set()
+    added = added_of(requirement)
+    return requirement.group in _ROUGH or (added is not None and added.is_rough)
 
 
 async def _run_one(
     planned: Planned,
     sessions: Mapping[tuple[str, str], Session],
     slots: asyncio.Semaphore,
-    calm: asyncio.Event | None = None,
+    calm: asyncio.Future[Any] | None = None,
 ) -> CheckResult:
     if calm is not None:
-        await calm.wait()
+        # Shielded: one check that is cancelled must not cancel those that all others wait for.
+        await asyncio.shield(calm)
     requirement, binding = planned
     session = sessions.get((binding, requirement.version))
     # A binding that the card does not declare is a skip with its reason and not an absence.
@@ -210,15 +195,11 @@ async def _run_one(
         reason = f"the card declares no {binding} interface of version {requirement.version}"
         return CheckResult(requirement, binding, "skipped", reason=reason)
     await session.health.ready()
+    mostly_waits = "slow" in requirement.needs or "webhook" in requirement.needs or requirement.group == "push"
     # Checks that mostly wait would fill the slots with sleepers, and the run would take as long as all of them in a
     # row.
-    async with contextlib.nullcontext() if mostly_waits(requirement) else slots:
+    async with contextlib.nullcontext() if mostly_waits else slots:
         return await run_check(requirement, session)
-
-
-def mostly_waits(requirement: Requirement) -> bool:
-    """Return whether a check spends its time waiting for a slow task: such ones need not queue for each other."""
-    return "slow" in requirement.needs or "webhook" in requirement.needs or requirement.group == "push"
 
 
 async def run_check(requirement: Requirement, session: Session) -> CheckResult:
@@ -321,19 +302,16 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
 
 async def _widen(ctx: Context) -> None:
     """Run the check in each variant that the card allows, and the catalogue's further ``stress`` check."""
-    capabilities = frozenset(name for name in CAPABILITIES.values() if ctx.target.declares(name))
-    declared = Declared(capabilities, frozenset(key for key in SCENARIOS if ctx.has_prompt(key)), ctx.version)
-    # The representative was judged: a variant that cannot be brought about takes nothing away from that.
-    is_full = ctx.target.breadth == "full"
     # Some leave a task behind that works, if the run is killed.
     if ctx.target.breadth == "safe":
         return
-    for variant in allowed(ctx.requirement, declared, is_full=is_full):
+    for variant in allowed(ctx.requirement, ctx.target):
+        # The representative was judged: a variant that cannot be brought about takes nothing away from that.
         with contextlib.suppress(SkipCheck, NoAnswer):
             await _try(ctx, variant)
         if len(ctx.findings) >= _ENOUGH:
             return
-    if ctx.requirement.stress and is_full:
+    if ctx.requirement.stress and ctx.target.breadth == "full":
         with contextlib.suppress(SkipCheck, NoAnswer):
             await function(ctx.requirement.stress)(ctx)
 
@@ -357,8 +335,6 @@ async def _try(ctx: Context, variant: Variant) -> None:
 class Judge:
     """Runs checks on the shared loop. After :meth:`close`, ``left`` has the objects that may still be on the agent.
 
-    :param targets: the agent's interfaces.
-    :param concurrency: how many checks run at once.
     :param fold: groups findings under their causes; then failures are reported when all checks are over.
     :param elsewhere: names of checks that another process makes for the same report.
     :param attribute: where the agent is behind a gateway, gets the findings of its checks and the planned requirements
@@ -458,7 +434,9 @@ class Judge:
                     await self._conclude([], gateway, order)
                 async for result in results:
                     waiting -= 1
-                    if self._fold is not None and _may_fold(result):
+                    # A check of the card may explain that others were not made, even where it found nothing.
+                    is_settled = result.outcome in _UNFOLDED and result.requirement.id not in CARD_RULES.values()
+                    if self._fold is not None and not is_settled:
                         foldable.append(result)
                     else:
                         self._results[result.name].set_result(result)
@@ -487,8 +465,8 @@ class Judge:
     async def _causes_elsewhere(self, foldable: Iterable[CheckResult]) -> list[CheckResult]:
         """Make the checks which explain why others were not made, where another process makes them for the report.
 
-        What that one sees of an interface that comes and goes may be that all is well: then nobody would tell. Those
-        with a finding are left out: they are reported there.
+        That process may find an unsteady interface in order, and then no report would name the cause. Checks with a
+        finding are left out: the other process reports them.
         """
         found = tuple(foldable)
         wanted = {r.cause for r in found if r.outcome == "explained" and not r.findings} - {r.name for r in found}
@@ -510,11 +488,6 @@ class Judge:
             future = self._results[p.name]
             if not future.done():
                 future.set_exception(error) if error is not None else future.cancel()
-
-
-def _may_fold(result: CheckResult) -> bool:
-    # What explains that others were not made is looked at even where it found nothing.
-    return result.outcome not in _UNFOLDED or result.requirement.id in CARD_RULES.values()
 
 
 def check_all(
@@ -575,8 +548,6 @@ class RawWire:
     ) -> WireReply:
         """Send one request and return the raw answer; the agent's answer never raises.
 
-        :param operation: an operation's 1.0 name, such as ``SendMessage``.
-        :param params: in the form of 1.0.
         :param binding: ``JSONRPC``, ``HTTP+JSON`` or ``GRPC``; by default that of the first interface.
         :param options: of :meth:`Context.call`: ``headers``, ``version_header``, ``body``, ``stream``, ``timeout``,
             ``until``.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -77,10 +76,6 @@ class Finding:
     fix: str = ""
     exchanges: tuple[Exchange, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return dataclasses.asdict(self)
-
 
 class Vary(NamedTuple):
     """The variants of a check beside its representative; each axis has the check's own value as ``""``.
@@ -121,7 +116,6 @@ ASKS_NOTHING = Ask()
 class Requirement:
     """One entry of the catalogue.
 
-    :param version: ``1.0`` or ``0.3``.
     :param needs: what it takes to check it, separated by commas, such as a capability, a scenario or credentials: what
         :meth:`.Context.require` knows is seen to before the check.
     :param bindings: the bindings that it applies to; ``("card",)`` for the card.
@@ -132,7 +126,6 @@ class Requirement:
     :param timed: whether the verdict depends on time (order, staleness, promptness, the end of a stream): a reference
         exchange is measured around the check, and it is repeated alone before it may fail.
     :param uncheckable: why no endpoint can show it.
-    :param ask: the requests that its check sends.
     :param expected: the expectation in findings of checks that give none; empty for ``text``.
     :param rules: names by which the rules of a card know it in whatever version.
     :param explains: what follows where it is broken: a regular expression -> ids of requirements, whose findings on the
@@ -212,7 +205,7 @@ class CheckResult:
 
 
 def outcome_of(findings: Iterable[Finding]) -> CheckOutcome:
-    """Return what findings come to."""
+    """Return the outcome of a check with these findings."""
     severities = {finding.severity for finding in findings}
     if "error" in severities:
         return "failed"

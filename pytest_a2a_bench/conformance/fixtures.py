@@ -131,10 +131,7 @@ async def samples(ctx: Context) -> tuple[WireReply, ...]:
     asking = ctx.plain()
     if ctx.state:
         state = ctx.state
-        found: tuple[WireReply, ...] = await asking.shared(
-            ("samples in state", state), lambda: _samples_in(asking, state)
-        )
-        return found
+        return await asking.shared(("samples in state", state), lambda: _samples_in(asking, state))
     return await ctx.session.shared.once("samples", lambda: _samples(asking))
 
 
@@ -183,8 +180,7 @@ async def reply_in(ctx: Context, state: str) -> WireReply:
     if state == "working":
         # It goes on, so that each check needs its own.
         return await _working(asking)
-    made: WireReply = await ctx.shared(("in state", state), lambda: _make(asking, state))
-    return made
+    return await ctx.shared(("in state", state), lambda: _make(asking, state))
 
 
 async def _working(ctx: Context) -> WireReply:
@@ -235,8 +231,7 @@ def _body(reply: WireReply) -> Mapping[str, Any]:
 async def stream_in(ctx: Context, state: str) -> WireReply:
     """Return a stream of a task that reaches a state: of the message that makes it, or the rest of a working one's."""
     asking = ctx.plain()
-    stream: WireReply = await ctx.shared(("stream in state", state), lambda: _stream(asking, state))
-    return stream
+    return await ctx.shared(("stream in state", state), lambda: _stream(asking, state))
 
 
 async def _stream(ctx: Context, state: str) -> WireReply:

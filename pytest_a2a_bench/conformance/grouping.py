@@ -63,7 +63,7 @@ class _Kind(NamedTuple):
 
 
 _KINDS: Mapping[str, _Kind] = {
-    "speech": _Kind("what {}", _UNTRUE),
+    "speech": _Kind("{}", _UNTRUE),
     "method path": _Kind("", ("CARD-009", "V03-CARD-013")),
     "no method": _Kind("operations are not there at all", ("JR-002", "GR-001", "V03-RPC-001")),
     "gateway": _Kind("a gateway answers in the agent's place: {}"),
@@ -347,9 +347,9 @@ def _speech(exchange: Exchange) -> str:
         return ""
     except ValueError:
         # Of a long one only the beginning is kept.
-        return "is answered is not JSON" if text and not _SHORTENED.search(text) else ""
+        return "the answers are not JSON" if text and not _SHORTENED.search(text) else ""
     is_envelope = not isinstance(document, Mapping) or bool({"jsonrpc", "result", "error"} & set(document))
-    return "" if is_envelope or exchange.binding != "JSONRPC" else "is there does not speak JSON-RPC"
+    return "" if is_envelope or exchange.binding != "JSONRPC" else "the server does not speak JSON-RPC"
 
 
 def _is_other_task(exchange: Exchange) -> bool:

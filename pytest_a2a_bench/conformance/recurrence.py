@@ -7,7 +7,7 @@ time: checks that are declared so (``timed`` in the catalogue), and what was jud
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 from pytest_a2a_bench.conformance.catalogue import added_of
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding, Requirement
@@ -36,14 +36,6 @@ def wants_repeating(result: CheckResult) -> bool:
         return False
     ran_out = any(f.found.startswith(TOO_LONG) for f in result.findings)
     return is_timed(result.requirement) or ran_out or bool(late_methods(result))
-
-
-def in_order(results: Iterable[CheckResult], is_rough: Callable[[CheckResult], bool]) -> list[CheckResult]:
-    """Return results in the order of repetition: those that explain most of the others first.
-
-    :param is_rough: returns which send malformed requests: it may break the agent, so that these come last again.
-    """
-    return sorted(results, key=lambda r: (is_rough(r), -len(late_methods(r))))
 
 
 def is_known(result: CheckResult, silent: frozenset[tuple[str, str]]) -> bool:
@@ -76,11 +68,5 @@ def conclude(first: CheckResult, second: CheckResult, asked: Sequence[Exchange])
         "agent does it now and then",
         exchanges=tuple(asked[-SHOWN:]),
     )
-    return CheckResult(
-        first.requirement,
-        first.binding,
-        "inconclusive",
-        (*softened, calm),
-        reason,
-        first.seconds + second.seconds,
-    )
+    seconds = first.seconds + second.seconds
+    return CheckResult(first.requirement, first.binding, "inconclusive", (*softened, calm), reason, seconds)

@@ -6,11 +6,11 @@ import dataclasses
 import datetime
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from pytest_a2a_bench.conformance.finding import (
     ACTS,
@@ -134,10 +134,7 @@ class Report:
 
     :param endpoint: its URL, without credentials.
     :param agent: name and version from its card, as it says.
-    :param interfaces: the interfaces that its card declares: ``1.0 JSONRPC``.
-    :param waivers: every waiver of the run, used or not.
     :param planned: all checks that there are for the agent, chosen or not.
-    :param profile: of the checks that were made.
     :param card_url: where its card was found; empty where that is not known.
     :param lines: JSON pointer -> line of the card's file, for SARIF; empty for an agent.
     :param gateway: the gateway's changes, in a line; empty if none is judged.
@@ -328,7 +325,6 @@ def compliance(
     """Return the compliance level of each version: every MUST kept is conformant, every SHOULD too is fully so.
 
     :param planned: all checks that there are; the verdict does not cover those that were not chosen.
-    :param profile: of the checks that were made.
     :param chosen: the checks that were to be made: while one of them is missing, no verdict is good.
     """
     by_version: dict[str, list[CheckRow]] = {}
@@ -482,25 +478,17 @@ _LEAST = 3
 _BROKEN = ("failed", "warned", "waived", "explained")
 
 
-@dataclass(frozen=True, slots=True)
-class KnownSdk:
-    """The known deviations of an SDK.
-
-    :param name: with the version that was judged.
-    :param findings: requirement id -> the SDK's behaviour, and the URL of upstream's issue (empty if none is known).
-    """
+class KnownSdk(NamedTuple):
+    """The known deviations of an SDK: requirement id -> its behaviour, and the URL of upstream's issue, or nothing."""
 
     name: str
-    findings: Mapping[str, tuple[str, str]]
+    findings: Mapping[str, Sequence[str]]
 
 
 @cache
 def _known() -> tuple[KnownSdk, ...]:
     text = (files("pytest_a2a_bench.conformance") / "data" / "known.json").read_text(encoding="utf-8")
-    return tuple(
-        KnownSdk(one["sdk"], {id: (what, url) for id, (what, url) in one["findings"].items()})
-        for one in json.loads(text)
-    )
+    return tuple(KnownSdk(one["sdk"], one["findings"]) for one in json.loads(text))
 
 
 def sdk_of(rows: Iterable[CheckRow]) -> KnownSdk | None:

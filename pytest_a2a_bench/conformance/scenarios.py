@@ -7,33 +7,30 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pytest_a2a_bench.errors import ConfigurationError
 
 DEFAULT_PROMPT = "Hello"
 
-SCENARIOS: Mapping[str, str] = MappingProxyType(
-    {
-        "default": "an ordinary request; the agent answers soon, best with a finished task",
-        "task": "the agent answers with a task that it completes",
-        "message": "the agent answers with a message, not with a task",
-        "slow": "the agent works for two or three seconds",
-        "input": "the agent asks a question (input-required)",
-        "input_answer": "the answer to that question, after which the agent completes the task",
-        "auth": "the agent asks for credentials (auth-required)",
-        "reject": "the agent rejects the request",
-        "fail": "the agent's task fails",
-        "crash": "the agent's own code raises an exception",
-        "file": "the agent returns a file (raw bytes)",
-        "url": "the agent returns a part with a URL",
-        "data": "the agent returns structured data",
-        "large": "anything; a request of 10 MB is sent with it",
-        "chunks": "the agent streams one artifact in several chunks",
-        "other_token_env": "no prompt, but the environment variable with the token of a user who may not see the tasks",
-    }
-)
+SCENARIOS: Mapping[str, str] = {
+    "default": "an ordinary request; the agent answers soon, best with a finished task",
+    "task": "the agent answers with a task that it completes",
+    "message": "the agent answers with a message, not with a task",
+    "slow": "the agent works for two or three seconds",
+    "input": "the agent asks a question (input-required)",
+    "input_answer": "the answer to that question, after which the agent completes the task",
+    "auth": "the agent asks for credentials (auth-required)",
+    "reject": "the agent rejects the request",
+    "fail": "the agent's task fails",
+    "crash": "the agent's own code raises an exception",
+    "file": "the agent returns a file (raw bytes)",
+    "url": "the agent returns a part with a URL",
+    "data": "the agent returns structured data",
+    "large": "anything; a request of 10 MB is sent with it",
+    "chunks": "the agent streams one artifact in several chunks",
+    "other_token_env": "no prompt, but the environment variable with the token of a user who may not see the tasks",
+}
 """Every key of a scenario file, and the behaviour of the agent that is sent that prompt."""
 
 
@@ -42,7 +39,6 @@ class Scenarios:
     """Prompts by key."""
 
     prompts: Mapping[str, str] = field(default_factory=dict)
-    source: str = ""
 
     def get(self, key: str) -> str | None:
         """Return a prompt, or None; ``default`` and ``task`` always have one."""
@@ -99,4 +95,4 @@ def parse_scenarios(data: Mapping[str, Any], source: str = "") -> Scenarios:
     ]
     if problems:
         raise ConfigurationError(f"scenarios {source}: {'; '.join(problems)}; there are {', '.join(SCENARIOS)}")
-    return Scenarios(dict(table), source)
+    return Scenarios(dict(table))

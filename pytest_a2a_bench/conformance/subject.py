@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.auth import obtain
-from pytest_a2a_bench.a2a.bodies import as_objects
+from pytest_a2a_bench.a2a.bodies import as_list, as_objects, as_text
 from pytest_a2a_bench.a2a.card import narrow_to_endpoint, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
@@ -59,7 +59,6 @@ class Subject:
     """An agent and its card.
 
     :param card: as JSON; None where there is none that can be read.
-    :param findings: about the card and about how it is served.
     :param is_verified: whether there were keys to verify its signatures with.
     :param card_url: where the card was found, without credentials.
     """
@@ -75,8 +74,7 @@ class Subject:
         """Name and version from the card, as it says."""
         if not isinstance(self.card, Mapping):
             return ""
-        words = (self.card.get("name"), self.card.get("version"))
-        return " ".join(w for w in words if isinstance(w, str) and w)
+        return " ".join(filter(None, (as_text(self.card.get(name)) for name in ("name", "version"))))
 
     @property
     def problem(self) -> str:
@@ -150,8 +148,7 @@ class Subject:
     ) -> tuple[Target, ...]:
         """Return the interfaces to speak to.
 
-        :param profile: one of :data:`~pytest_a2a_bench.config.settings.CHECK_PROFILES`;
-            ``full`` tries every rule everywhere.
+        :param profile: where a rule is tried: :attr:`.Target.breadth`.
         """
         if self.problem:
             return ()
@@ -162,7 +159,7 @@ class Subject:
             scenarios=scenarios,
             timeout=timeout,
             webhook=webhook,
-            breadth="full" if profile == "full" else "safe" if profile == "safe" else "standard",
+            breadth=profile,
         )
 
     def card_plan(self, versions: Sequence[str] = ()) -> list[Requirement]:
@@ -237,7 +234,7 @@ def _with_spoken_versions(raw: Mapping[str, Any], config: ClientConfig, timeout:
 
     The missing member is a finding, and the protocol can be judged all the same.
     """
-    entries = list(raw["supportedInterfaces"]) if isinstance(raw.get("supportedInterfaces"), list) else []
+    entries = list(as_list(raw.get("supportedInterfaces")))
     for i, entry in enumerate(entries[:_MOST_ASKED]):
         if isinstance(entry, Mapping) and not (entry.get("protocolVersion") or raw.get("protocolVersion")):
             # 1.0 first: a server of both reads a request without the header as one of 0.3.

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from pytest_a2a_bench.a2a.auth import authentication, explain_refusal
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects
-from pytest_a2a_bench.a2a.card import AgentCard, parse_card
+from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig, may_receive
 from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.conformance.finding import BINDING_OF
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.listener import BindAddress
-
-Breadth = Literal["safe", "standard", "full"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +21,6 @@ class Target:
     """One interface, and its agent's card.
 
     :param endpoint: as the user gave it; credentials stay at its origin.
-    :param card: the card as JSON.
-    :param version: ``1.0`` or ``0.3``.
-    :param binding: ``JSONRPC``, ``HTTP+JSON`` or ``GRPC``.
-    :param url: the interface's address.
     :param timeout: seconds for one answer.
     :param network: how it is reached; without our certificate where it must not see that.
     :param refusal: the message and advice for an agent that refuses its credentials.
@@ -48,7 +42,7 @@ class Target:
     auth: AuthParts = field(default_factory=AuthParts, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     refusal: str = ""
-    breadth: Breadth = "standard"
+    breadth: str = "standard"
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
@@ -114,7 +108,7 @@ def targets_of(
     scenarios: Scenarios | None = None,
     timeout: float = 10.0,
     webhook: BindAddress | None = None,
-    breadth: Breadth = "standard",
+    breadth: str = "standard",
 ) -> tuple[Target, ...]:
     """Return one target for each (binding, version) of a card: its first interface of that kind.
 
@@ -130,7 +124,9 @@ def targets_of(
         binding = BINDING_OF.get(interface.transport)
         if binding is None or interface.version not in ("1.0", "0.3"):
             continue
-        auth = _auth(config, parsed, interface.url)
+        # Credentials go to the endpoint's own origin only: a card may name any address.
+        is_trusted = may_receive(interface.url, config)
+        auth = authentication(config, parsed) if is_trusted else AuthParts()
         target = Target(
             endpoint=endpoint,
             card=card,
@@ -141,7 +137,7 @@ def targets_of(
             scenarios=scenarios or Scenarios(),
             timeout=timeout,
             webhook=webhook,
-            network=config.network if may_receive(interface.url, config) else config.network.without_certificate(),
+            network=config.network if is_trusted else config.network.without_certificate(),
             auth=auth,
             secrets=(*config.secrets, *secrets),
             refusal=explain_refusal(interface.url, config, bool(auth)),
@@ -150,8 +146,3 @@ def targets_of(
         # The first of its kind, as a client that follows the card's order would take.
         found.setdefault((binding, interface.version), target)
     return tuple(found.values())
-
-
-def _auth(config: ClientConfig, card: AgentCard, url: str) -> AuthParts:
-    # Credentials go to the endpoint's own origin only: a card may name any address.
-    return authentication(config, card) if may_receive(url, config) else AuthParts()

@@ -14,6 +14,7 @@ from typing import Any
 
 from pytest_a2a_bench.conformance.finding import Requirement
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, OPERATIONS, about
+from pytest_a2a_bench.conformance.target import Target
 
 STATE_PROMPTS: Mapping[str, str] = {
     "working": "slow",
@@ -82,19 +83,6 @@ def _params(operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
     return {**({"tenant": params["tenant"]} if "tenant" in params else {}), **about(operation, str(task))}
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """The facts that decide which variants an interface allows.
-
-    :param capabilities: those that its card declares.
-    :param prompts: scenarios that there is a prompt for.
-    """
-
-    capabilities: frozenset[str]
-    prompts: frozenset[str]
-    version: str = "1.0"
-
-
 def variants(entry: Requirement) -> Iterator[Variant]:
     """Yield every variant of a requirement's check, its representative left out."""
     vary = entry.vary
@@ -105,23 +93,16 @@ def variants(entry: Requirement) -> Iterator[Variant]:
                     yield Variant(operation, vary.instead if operation else "", state, near)
 
 
-def obstacle(variant: Variant, declared: Declared) -> str:
-    """Return why an interface does not allow a variant; empty where it does."""
-    needed = CAPABILITIES.get(variant.operation, "")
-    if needed and needed not in declared.capabilities:
-        return f"the card does not declare capabilities.{needed}"
-    prompt = STATE_PROMPTS.get(variant.state, "")
-    if prompt and prompt not in declared.prompts:
-        return f"there is no prompt for the scenario {prompt!r}"
-    if variant.operation and declared.version == "0.3" and not OPERATIONS[variant.operation].rpc03:
-        return f"0.3 has no {variant.operation}"
-    return ""
+def is_possible(variant: Variant, target: Target) -> bool:
+    """Return whether an interface has the operation and the capability of a variant, and a prompt for its state."""
+    needed, prompt = CAPABILITIES.get(variant.operation, ""), STATE_PROMPTS.get(variant.state, "")
+    if variant.operation and target.version == "0.3" and not OPERATIONS[variant.operation].rpc03:
+        return False
+    return (not needed or target.declares(needed)) and (not prompt or target.scenarios.get(prompt) is not None)
 
 
-def allowed(entry: Requirement, declared: Declared, *, is_full: bool = True) -> list[Variant]:
-    """Return the variants of a requirement's check that an interface allows.
-
-    :param is_full: whether all are wanted, or those alone that the profile ``standard`` tries, too.
-    """
-    wanted = (v for v in variants(entry) if is_full or {v.operation, v.state, v.near} <= {"", *entry.vary.always})
-    return [variant for variant in wanted if not obstacle(variant, declared)]
+def allowed(entry: Requirement, target: Target) -> list[Variant]:
+    """Return the variants of a requirement's check that are tried on an interface, as its ``breadth`` says."""
+    every = target.breadth == "full"
+    wanted = (v for v in variants(entry) if every or {v.operation, v.state, v.near} <= {"", *entry.vary.always})
+    return [variant for variant in wanted if is_possible(variant, target)]

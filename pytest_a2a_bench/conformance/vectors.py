@@ -13,7 +13,6 @@ from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.checks.data_model import RULES
 from pytest_a2a_bench.conformance.checks.streaming import RULES as STREAM_RULES
-from pytest_a2a_bench.conformance.protocol.streams import one_member, read_events
 
 KINDS = ("cards", "answers")
 
@@ -40,8 +39,7 @@ class Vector(NamedTuple):
         values = events or [self.content["result"]]
         found = [(id, p.pointer) for id, rule in RULES.items() if "V03" not in id for v in values for p in rule(v)]
         if events:
-            found += [("STREAM-007", p.pointer) for p in one_member(events)]
-            found += [(id, p.pointer) for id, rule in STREAM_RULES.items() for p in rule(read_events(events))]
+            found += [(id, p.pointer) for id, rule in STREAM_RULES.items() for p in rule(events)]
         return list(dict.fromkeys(found))
 
 

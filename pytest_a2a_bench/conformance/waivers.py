@@ -57,10 +57,9 @@ class Waiver:
 
 
 def waiver_of(result: CheckResult, waivers: Iterable[Waiver]) -> Waiver | None:
-    """Return the waiver for a check: the one that says most exactly what it is for, or None."""
+    """Return the waiver for a check: the narrowest one, or None."""
     entry = result.requirement
     found = [w for w in waivers if w.covers(entry.id, entry.version, result.binding)]
-    # The narrower of two: a waiver for one binding is the more deliberate one.
     return max(found, key=lambda w: bool(w.binding) + bool(w.version), default=None)
 
 

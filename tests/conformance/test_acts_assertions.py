@@ -42,19 +42,19 @@ def test_it_holds(assertion: Any, value: Any) -> None:
     ("assertion", "value", "expected"),
     [
         ({"task": {"status": {"state": "X"}}}, TASK, ["task.status.state is 'TASK_STATE_WORKING'"]),
-        ({"task": {"name": {"exists": True}}}, TASK, ["task.name is nothing"]),
-        ({"a": {"b": {"c": 1}}}, {"a": 2}, ["a.b.c is nothing"]),
+        ({"task": {"name": {"exists": True}}}, TASK, ["task.name is missing"]),
+        ({"a": {"b": {"c": 1}}}, {"a": 2}, ["a.b.c is missing"]),
         ({"a": 1}, {"a": True}, ["a is True"]),
         ({"type": "number"}, True, ["the answer is True"]),
-        ([1, 2], [1], ["[1] is nothing"]),
-        ({"a": [{"id": 1, "b": {"c": 2}}, {"absent": True}]}, {"a": []}, ["a[0] is nothing"]),
+        ([1, 2], [1], ["[1] is missing"]),
+        ({"a": [{"id": 1, "b": {"c": 2}}, {"absent": True}]}, {"a": []}, ["a[0] is missing"]),
         ({"items": [{"id": 1}]}, {}, ["the answer is {}"]),
         ({"count": 1}, {"count": 1}, ["the answer is {'count': 1}"]),
         ({"all_of": [{"type": "string"}, "b"]}, "a", ["the answer is 'a'"]),
         ({"gte": 2}, "3", ["the answer is '3'"]),
-        ({"a": None}, {}, ["a is nothing"]),
-        ({"task": {}}, {"message": {}}, ["task is nothing"]),
-        ({"a": {"b": {}}}, {"a": {}}, ["a.b is nothing"]),
+        ({"a": None}, {}, ["a is missing"]),
+        ({"task": {}}, {"message": {}}, ["task is missing"]),
+        ({"a": {"b": {}}}, {"a": {}}, ["a.b is missing"]),
     ],
 )
 def test_it_does_not_hold(assertion: Any, value: Any, expected: list[str]) -> None:
@@ -134,7 +134,7 @@ def test_events_of_a_stream() -> None:
     assert [str(one) for one in stream_mismatches(strict, events)] == [
         "the stream is 3 events",
         "event 5 is not there",
-        "event 0.status is nothing",
+        "event 0.status is missing",
     ]
     message = ExpectStream(final_event={"message": {"exists": True}})
     assert stream_mismatches(message, events)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_test import in_one_test
 
-from pytest_a2a_bench.conformance.acts.document import OperationStep, Raw, Repeat
+from pytest_a2a_bench.conformance.acts.document import OperationStep, Raw
 from pytest_a2a_bench.conformance.acts.loader import Case, YamlFile, load_behaviors, load_cases
 from pytest_a2a_bench.conformance.acts.suite import LONGEST_WAIT, load_acts
 from pytest_a2a_bench.conformance.catalogue import ADDED
@@ -285,13 +285,6 @@ def test_a_delay_in_a_test_extends_its_time_limit(tmp_path: Path, step: str, sec
     limit = limit_of(suite.requirements[0])
     ADDED.clear()
     assert limit == CHECK_SECONDS + seconds
-
-
-@pytest.mark.parametrize("backoff", ["none", "linear", "exponential"])
-def test_pauses_add_up(backoff: Any) -> None:
-    for attempts in (0, 1, 2, 17, 18, 19, 40):
-        repeat = Repeat(until="a == b", max_attempts=attempts, backoff=backoff)
-        assert repeat.seconds == sum(repeat.pauses)
 
 
 def test_behaviors_of_an_agent(tmp_path: Path) -> None:

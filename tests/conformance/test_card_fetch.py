@@ -80,8 +80,8 @@ def without(*names: str, **more: str) -> dict[str, str]:
 
 def found(site: Site, **options: Any) -> list[str]:
     with serve(site) as url:
-        headers, timeout = options.pop("headers", None), options.pop("timeout", 10.0)
-        _, _, findings = fetch_card(url, headers=headers, config=ClientConfig(url, **options), timeout=timeout)
+        timeout = options.pop("timeout", 10.0)
+        _, _, findings = fetch_card(url, config=ClientConfig(url, **options), timeout=timeout)
     return [f.rule for f in findings]
 
 

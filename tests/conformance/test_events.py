@@ -32,11 +32,9 @@ GOOD = [task(), status("TASK_STATE_WORKING"), chunk("x", last=True), status(DONE
 
 @pytest.mark.parametrize("stream", [GOOD, [MESSAGE], [*GOOD, task(DONE)]])
 def test_good_streams_have_no_problem(stream: list[Any]) -> None:
-    events = ev.read_events(stream)
-    assert ev.one_member(stream) == []
-    rules = (ev.first_event, ev.order_of_kinds, ev.ids_agree, ev.nothing_after_terminal)
-    assert [problem for rule in rules for problem in rule(events)] == []
-    assert ev.rebuild(events).problems == []
+    rules = (ev.one_member, ev.first_event, ev.order_of_kinds, ev.ids_agree, ev.nothing_after_terminal)
+    assert [problem for rule in rules for problem in rule(stream)] == []
+    assert ev.rebuild(ev.read_events(stream)).problems == []
 
 
 @in_one_test(
@@ -55,7 +53,7 @@ def test_good_streams_have_no_problem(stream: list[Any]) -> None:
     ],
 )
 def test_each_rule_finds_its_fault(rule: Any, stream: list[Any], pointer: str) -> None:
-    assert [problem.pointer for problem in rule(ev.read_events(stream))] == [pointer]
+    assert [problem.pointer for problem in rule(stream)] == [pointer]
 
 
 OLD = {"kind": "status-update", "taskId": "t", "contextId": "c", "status": {"state": "input-required"}}

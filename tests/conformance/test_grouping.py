@@ -288,7 +288,7 @@ def test_an_interface_that_is_not_there_fails_the_rule_of_the_card_alone(where: 
     results = asyncio.run(judge_missing(where))
     (cause,) = [r for r in results if r.outcome not in ("explained", "skipped")]
     assert (cause.requirement.id, cause.outcome) == ("CARD-007", "failed")
-    words = {"nobody": "nobody answers", "web": "nothing there", "moved": "it points to https://127.0.0.1:1/"}
+    words = {"nobody": "no server answers", "web": "nothing there", "moved": "it points to https://127.0.0.1:1/"}
     assert words.get(where, "") in cause.findings[0].found
     explained = [r for r in results if r.outcome == "explained"]
     assert len(explained) > 5
@@ -304,7 +304,7 @@ def test_an_interface_that_is_not_there_fails_the_rule_of_the_card_alone(where: 
 def test_a_check_that_was_not_made_is_reported_where_its_cause_was_not_found(
     outcome: Any, waived: bool, becomes: str
 ) -> None:
-    found = (Finding("CARD-007", "error", "nobody answers"),) if outcome == "failed" else ()
+    found = (Finding("CARD-007", "error", "no server answers"),) if outcome == "failed" else ()
     cause = CheckResult(requirement("CARD-007"), "JSONRPC", outcome, found)
     unmade = CheckResult(requirement("GET-001"), "JSONRPC", "explained", reason="not there", cause=cause.name)
 
@@ -411,7 +411,7 @@ def test_bodies_that_are_not_json_are_reported_once(bindings: tuple[str, ...]) -
 
     rows = received(asyncio.run(judged_app(torn, spoken)))
     assert list(rows) == ["CARD-007"]
-    assert rows["CARD-007"].findings[0].found.startswith("what is answered is not JSON: ")
+    assert rows["CARD-007"].findings[0].found.startswith("the answers are not JSON: ")
     assert len(rows["CARD-007"].explains) > 40
 
 
@@ -574,14 +574,14 @@ CONSEQUENCES: dict[str, Any] = {
         [("GET-001", "a task that is canceled: the state is completed; sending the message gave canceled")],
     ),
     "credentials that are not looked at": (
-        ("AUTH-002", "SendMessage with credentials that nobody has: status 200"),
-        [("XCARD-003", "GetExtendedAgentCard with credentials that nobody has: status 200")],
+        ("AUTH-002", "SendMessage with invalid credentials: status 200"),
+        [("XCARD-003", "GetExtendedAgentCard with invalid credentials: status 200")],
         [("XCARD-003", "GetExtendedAgentCard without credentials: status 200")],
     ),
     "an extended card for everybody": (
         ("XCARD-003", "GetExtendedAgentCard without credentials: status 200"),
-        [("AUTH-002", "GetExtendedAgentCard: with credentials that nobody has: status 200")],
-        [("AUTH-002", "SendMessage with credentials that nobody has: status 200")],
+        [("AUTH-002", "GetExtendedAgentCard: with invalid credentials: status 200")],
+        [("AUTH-002", "SendMessage with invalid credentials: status 200")],
     ),
     "a wrong code": (
         ("ERR-JSON-ContentTypeNotSupported", "ContentTypeNotSupportedError is answered with InvalidParamsError"),

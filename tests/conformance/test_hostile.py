@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import gzip
 import json
@@ -279,7 +280,7 @@ def usual() -> float:
 def verify(results: tuple[CheckResult, ...]) -> None:
     broken = [r.reason for r in results if "bug of pytest-a2a-bench" in r.reason]
     noticed = [r for r in results if r.outcome in ("failed", "warned", "error")]
-    shown = json.dumps([f.to_json() for r in results for f in r.findings])
+    shown = json.dumps([dataclasses.asdict(f) for r in results for f in r.findings])
 
     assert broken == []
     assert noticed

@@ -19,13 +19,16 @@ from rotating import rotating
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
 from pytest_a2a_bench.conformance.finding import VERSIONS, Requirement
 from pytest_a2a_bench.conformance.protocol.payloads import is_known, is_misspelt
-from pytest_a2a_bench.conformance.variants import Declared, Variant, allowed, obstacle, variants
+from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.conformance.variants import Variant, allowed, is_possible, variants
 
-EVERYTHING = Declared(
-    frozenset({"streaming", "pushNotifications", "extendedAgentCard"}),
-    frozenset({"slow", "input", "auth", "task", "fail", "reject"}),
+BARE = Target("", {}, "1.0", "JSONRPC", "", breadth="full")
+EVERYTHING = dataclasses.replace(
+    BARE,
+    card={"capabilities": dict.fromkeys(("streaming", "pushNotifications", "extendedAgentCard"), True)},
+    scenarios=Scenarios(dict.fromkeys(("slow", "input", "auth", "task", "fail", "reject"), "a prompt")),
 )
-BARE = Declared(frozenset(), frozenset({"task"}))
 CATALOGUE = [entry for version in VERSIONS for entry in load_requirements(version)]
 VARIED: list[Requirement] = [entry for entry in CATALOGUE if list(variants(entry))]
 
@@ -55,15 +58,13 @@ class TestVariants:
         assert allowed(requirement("DM-002"), BARE) == [Variant(state="completed")]
         assert len(allowed(requirement("DM-002"), EVERYTHING)) == 7
 
-    def test_an_obstacle_has_its_reason(self) -> None:
-        assert (
-            obstacle(Variant("SubscribeToTask", "GetTask"), BARE) == "the card does not declare capabilities.streaming"
-        )
-        assert obstacle(Variant(state="failed"), BARE) == "there is no prompt for the scenario 'fail'"
-        assert (
-            obstacle(Variant("ListTasks", "GetTask"), Declared(frozenset(), frozenset(), "0.3"))
-            == "0.3 has no ListTasks"
-        )
+    def test_a_variant_needs_its_capability_prompt_and_operation(self) -> None:
+        listing = Variant("ListTasks", "GetTask")
+        for variant in (Variant("SubscribeToTask", "GetTask"), Variant(state="failed")):
+            assert is_possible(variant, EVERYTHING)
+            assert not is_possible(variant, BARE)
+        assert is_possible(listing, BARE)
+        assert not is_possible(listing, dataclasses.replace(BARE, version="0.3"))
 
     def test_another_operation_is_asked_about_the_same_task(self) -> None:
         asked = Variant("CreateTaskPushNotificationConfig", "GetTask").asked("GetTask", {"id": "t", "tenant": "n"})

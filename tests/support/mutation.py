@@ -18,14 +18,12 @@ from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Finding
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
-from pytest_a2a_bench.conformance.target import Breadth, Target, targets_of
+from pytest_a2a_bench.conformance.target import Target, targets_of
 from pytest_a2a_bench.errors import A2ABenchError
 
 OTHER_TOKEN_ENV = "A2A_BENCH_OTHER_TOKEN"
 _NOT_PROMPTS = {"default": None, "task": None, "other_token_env": OTHER_TOKEN_ENV}
-PROMPTS = Scenarios(
-    {key: text for key in SCENARIOS if (text := _NOT_PROMPTS.get(key, f"{key} please")) is not None}, "tests"
-)
+PROMPTS = Scenarios({key: text for key in SCENARIOS if (text := _NOT_PROMPTS.get(key, f"{key} please")) is not None})
 
 
 @dataclass
@@ -58,7 +56,7 @@ class Verdict:
 
 
 def targets(
-    url: str, card: Any, timeout: float = 5.0, breadth: Breadth = "full", token: str = TOKENS[0]
+    url: str, card: Any, timeout: float = 5.0, breadth: str = "full", token: str = TOKENS[0]
 ) -> tuple[Target, ...]:
     """Return what is to be judged, with credentials where the card wants them."""
     interfaces = [i for i in card.get("supportedInterfaces", ()) if isinstance(i, dict)]
@@ -76,7 +74,7 @@ async def judge(
     *,
     ids: Container[str] | None = None,
     step: float = 0.15,
-    breadth: Breadth = "full",
+    breadth: str = "full",
 ) -> Verdict:
     """Serve the agent in this process and run the checks with these ids; all by default."""
     async with serve_faulty(fault.name if fault else None, variant, step=step) as running:
@@ -108,7 +106,7 @@ async def judge_url(
     url: str,
     ids: Container[str] | None = None,
     timeout: float = 5.0,
-    breadth: Breadth = "full",
+    breadth: str = "full",
     callers: Sequence[str] = TOKENS,
 ) -> Verdict:
     """Run the checks with these ids, all by default, against an agent that is served already.

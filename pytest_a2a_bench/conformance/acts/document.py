@@ -6,6 +6,7 @@ member or an operator (:mod:`.assertions`).
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import urllib.parse
@@ -171,7 +172,7 @@ class Raw(Form):
 
     @property
     def operation(self) -> str:
-        """The A2A operation that it asks for, by its path or its JSON-RPC method; empty where neither tells."""
+        """The A2A operation that it asks for, by its path or its JSON-RPC method; empty where neither names one."""
         path = urllib.parse.unquote(re.split(r"[?#]", self.path)[0]).rstrip("/")
         document = self.document
         method = document.get("method") if isinstance(document, Mapping) else None
@@ -201,15 +202,12 @@ class Repeat(Form):
         """Seconds before each further attempt."""
         for attempt in range(1, self.max_attempts):
             factor = {"none": 1, "linear": attempt, "exponential": 2 ** min(attempt - 1, 16)}[self.backoff]
-            yield self.delay_ms * factor / 1000
+            yield max(self.delay_ms, 0) * factor / 1000
 
     @property
     def seconds(self) -> float:
-        """All pauses together, in closed form: a file may ask for any number of attempts."""
-        most = max(self.max_attempts - 1, 0)
-        doubled: int = 2 ** min(most, 17) - 1 + 2**16 * max(most - 17, 0)
-        factor = {"none": most, "linear": most * (most + 1) // 2, "exponential": doubled}[self.backoff]
-        return max(self.delay_ms, 0) * factor / 1000
+        """All pauses together; of the many attempts that a file may ask for, the first ten thousand."""
+        return sum(itertools.islice(self.pauses, 10_000))
 
 
 class Expect(Form):
@@ -437,7 +435,7 @@ class Document(Form):
 
 
 class Behavior(BaseModel):
-    """What an agent does for a prefix; only the prefix is used here."""
+    """The behavior of an agent for a prefix of a message; only the prefix is used here."""
 
     prefix: str
 

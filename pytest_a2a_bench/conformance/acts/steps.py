@@ -12,6 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.conformance.acts.assertions import (
     Mismatch,
@@ -101,8 +102,7 @@ async def run_case(case: Case, behaviors: frozenset[str], ctx: Context) -> None:
 
 
 def _check_runner(case: Case, ctx: Context) -> None:
-    auth = ctx.target.auth
-    provided = _PROVIDED | ({"auth_credentials"} if auth.headers or auth.query or auth.cookies else set())
+    provided = _PROVIDED | ({"auth_credentials"} if ctx.target.auth else set())
     for need in case.test.runner_requirements:
         if need not in provided:
             ctx.skip(f"it needs {need} of its runner")
@@ -119,9 +119,10 @@ def _check_card(case: Case, ctx: Context) -> None:
         found = target.declares(name) if isinstance(value, bool) else target.capabilities.get(name)
         if found != value:
             ctx.skip(f"the card says {name}: {found!r}, and it is about {name}: {value!r}")
+    skills = [skill.get("id") for skill in as_objects(target.card.get("skills"))]
     for name, listed, members in (
-        ("skills", [skill.get("id") for skill in wanted.skills], _texts(target.card.get("skills"), "id")),
-        ("extensions", wanted.extensions, _texts(target.capabilities.get("extensions"), "uri")),
+        ("skills", [skill.get("id") for skill in wanted.skills], skills),
+        ("extensions", wanted.extensions, target.extensions),
     ):
         if missing := [str(one) for one in listed if one not in members]:
             ctx.skip(f"the card has no {name} {', '.join(missing)}")
@@ -140,10 +141,6 @@ def _check_capability(step: Step, ctx: Context) -> None:
         ctx.require("capability pushNotifications")
     if step.a2a_operation == "GetExtendedAgentCard":
         ctx.require("capability extendedAgentCard")
-
-
-def _texts(value: Any, member: str) -> list[Any]:
-    return [one.get(member) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
@@ -228,7 +225,7 @@ async def _get_card(ctx: Context) -> WireReply:
     url = target.endpoint or target.url
     try:
         async with open_client(target.network, timeout=target.timeout) as client:
-            raw, http = await find_card(client, url, {}, target.auth)
+            raw, http = await find_card(client, url, target.auth)
     except A2ABenchError as error:
         return WireReply(Exchange("card", CARD, url, problem=str(error)), problem=str(error))
     exchange = Redactor(target.secrets).exchange(http.exchange or Exchange("card", CARD, http.url))
@@ -395,7 +392,7 @@ def _wrong_error(expect: ExpectError, answer: Answer) -> list[Mismatch]:
     if expect.code is not None and all(mismatches(expect.code, code) for code in _codes(error)):
         wrong.append(Mismatch("the error", f"the code {shown(expect.code)}", str(error)))
     info = error.detail(ERROR_INFO)
-    raw = error.raw if isinstance(error.raw, Mapping) else {}
+    raw = as_object(error.raw)
     for name, assertion, value in (
         ("message", expect.message, error.message),
         ("data", expect.data, raw["data"] if "data" in raw else list(error.details) or MISSING),

@@ -19,7 +19,7 @@ _NESTED = 8
 
 class _Missing:
     def __repr__(self) -> str:
-        return "nothing"
+        return "missing"
 
 
 MISSING: Final = _Missing()

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.a2a.bodies import parse_json
+from pytest_a2a_bench.a2a.bodies import as_list, parse_json
 from pytest_a2a_bench.conformance.catalogue import requirement, rule_ids
 from pytest_a2a_bench.conformance.finding import Exchange, Finding, Level, Severity
 from pytest_a2a_bench.errors import ProtocolError
@@ -52,7 +52,7 @@ class Ledger:
         severity: Severity | None = None,
         exchanges: Iterable[Exchange] = (),
     ) -> None:
-        """Record a finding; what is not given is taken from the catalogue's entry of the rule.
+        """Record a finding; arguments that are not given come from the catalogue's entry of the rule.
 
         :param rule: an id, or the name of a rule that both versions have.
         """
@@ -231,16 +231,6 @@ def texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from texts(inner, (*path, index))
-
-
-def as_list(value: Any) -> list[Any]:
-    """Return an array, or an empty one where something else stands."""
-    return value if isinstance(value, list) else []
-
-
-def as_text(value: Any) -> str:
-    """Return a string, or an empty one where something else stands."""
-    return value if isinstance(value, str) else ""
 
 
 def objects(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -17,13 +17,13 @@ from typing import Any
 import httpx
 
 from pytest_a2a_bench.a2a.auth import authentication
-from pytest_a2a_bench.a2a.bodies import as_object, excerpt
+from pytest_a2a_bench.a2a.bodies import as_list, as_object, excerpt
 from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls, in_either_version, narrow_to_endpoint, origin_of
 from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
-from pytest_a2a_bench.conformance.card.document import Document, Ledger, as_list, read_document
+from pytest_a2a_bench.conformance.card.document import Document, Ledger, read_document
 from pytest_a2a_bench.conformance.card.judge import CardHttp, card_versions, check_served
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
 from pytest_a2a_bench.conformance.wire.exchange import MORE_TIME, Redactor, late
@@ -55,27 +55,14 @@ class Answer:
     seconds: float = 0.0
 
 
-def fetch_card(
-    url: str,
-    *,
-    headers: Mapping[str, str] | None = None,
-    config: ClientConfig | None = None,
-    timeout: float = 10.0,
-) -> Fetched:
+def fetch_card(url: str, *, config: ClientConfig | None = None, timeout: float = 10.0) -> Fetched:
     """Fetch a card; see :func:`fetch_card_async`."""
-    return run(fetch_card_async(url, headers=headers, config=config, timeout=timeout))
+    return run(fetch_card_async(url, config=config, timeout=timeout))
 
 
-async def fetch_card_async(
-    url: str,
-    *,
-    headers: Mapping[str, str] | None = None,
-    config: ClientConfig | None = None,
-    timeout: float = 10.0,
-) -> Fetched:
+async def fetch_card_async(url: str, *, config: ClientConfig | None = None, timeout: float = 10.0) -> Fetched:
     """Fetch a card from its own URL, or from an agent's base URL.
 
-    :param headers: of the requests.
     :param config: has certificates, proxies, and the credentials, which are sent to a server that asks for them: cards
         are public by rule.
     :param timeout: seconds for all requests together.
@@ -92,7 +79,7 @@ async def fetch_card_async(
         try:
             async with asyncio.timeout(timeout):
                 protocol = config.protocol if config is not None else "auto"
-                raw, http = await find_card(client, url, dict(headers or {}), auth, protocol)
+                raw, http = await find_card(client, url, auth, protocol)
         except TimeoutError as error:
             # No rule says how soon a card has to come.
             raise TransportError(f"agent card of {redact_url(url)}: {late(timeout)}; {MORE_TIME}") from error
@@ -102,7 +89,7 @@ async def fetch_card_async(
     return raw, http, Redactor(config.secrets if config is not None else ()).findings(ledger.findings())
 
 
-async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], limit: int = MAX_BYTES) -> Answer:
+async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> Answer:
     """Get a URL, following redirects within its origin.
 
     :raises EndpointUnreachableError: if nothing answers there.
@@ -110,7 +97,7 @@ async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], l
     begin = time.perf_counter()
     # httpx would follow a redirect to any host, with the credentials.
     for _ in range(_MAX_REDIRECTS + 1):
-        answer = await _get_once(client, url, headers, limit)
+        answer = await _get_once(client, url, headers)
         target = answer.headers.get("location")
         if answer.status not in _REDIRECTS or not target:
             return replace(answer, seconds=time.perf_counter() - begin)
@@ -124,13 +111,13 @@ async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], l
 
 
 async def find_card(
-    client: httpx.AsyncClient, url: str, headers: dict[str, str], auth: AuthParts, protocol: str = "auto"
+    client: httpx.AsyncClient, url: str, auth: AuthParts, protocol: str = "auto"
 ) -> tuple[Any | None, CardHttp]:
     """Fetch a card over an open client; see :func:`fetch_card_async`."""
     first: CardHttp | None = None
     # The path of 1.0 and 0.3 first, the one of 0.2 after it.
     for candidate in card_urls(url):
-        ask = partial(_get_showing_token_if_asked, client, candidate, headers, auth)
+        ask = partial(_get_showing_token_if_asked, client, candidate, auth)
         asked, answer = await in_either_version(ask, lambda found: found[1].status, protocol)
         raw, http = _read(answer, is_legacy=urllib.parse.urlsplit(candidate).path.endswith(LEGACY_CARD_PATH))
         if answer.status in _REFUSALS and not auth:
@@ -167,14 +154,14 @@ async def _with_other_view(client: httpx.AsyncClient, http: CardHttp, asked: Map
 
 
 async def _get_showing_token_if_asked(
-    client: httpx.AsyncClient, url: str, headers: dict[str, str], auth: AuthParts, version: Mapping[str, str]
+    client: httpx.AsyncClient, url: str, auth: AuthParts, version: Mapping[str, str]
 ) -> tuple[dict[str, str], Answer]:
     """Return the headers sent, and the answer; a token is sent only to a server that asks for one."""
-    headers = {**headers, **version}
+    headers = dict(version)
     answer = await get(client, url, headers)
     if answer.status not in _REFUSALS or not auth:
         return headers, answer
-    headers = {**headers, **auth.headers}
+    headers |= auth.headers
     return headers, await get(client, url, headers)
 
 
@@ -192,7 +179,7 @@ def _read(answer: Answer, *, is_legacy: bool) -> tuple[Any | None, CardHttp]:
     return document.raw, replace(http, duplicates=document.duplicates)
 
 
-async def _get_once(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], limit: int) -> Answer:
+async def _get_once(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> Answer:
     # A compressed answer may grow without bound when it is unpacked.
     asked = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
     body = bytearray()
@@ -204,9 +191,9 @@ async def _get_once(client: httpx.AsyncClient, url: str, headers: Mapping[str, s
             status = response.status_code
             received = {k.lower(): v for k, v in response.headers.items()}
             async for chunk in response.aiter_bytes():
-                body += chunk[: limit - len(body)]
-                if len(body) >= limit:
-                    problem = f"the answer is larger than {limit} bytes, and was not read further"
+                body += chunk[: MAX_BYTES - len(body)]
+                if len(body) >= MAX_BYTES:
+                    problem = f"the answer is larger than {MAX_BYTES} bytes, and was not read further"
                     break
     except RefusedConnection as error:
         raise EndpointUnreachableError(f"{redact_url(url)}: {error}") from error

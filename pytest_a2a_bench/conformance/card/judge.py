@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pytest_a2a_bench.a2a.bodies import as_object
-from pytest_a2a_bench.conformance.card.document import MAX_DEPTH, Ledger, as_text, show
+from pytest_a2a_bench.a2a.bodies import as_object, as_text
+from pytest_a2a_bench.conformance.card.document import MAX_DEPTH, Ledger, show
 from pytest_a2a_bench.conformance.card.rules import check_rules, declares_0_3
 from pytest_a2a_bench.conformance.card.schema import check_shape, normalise
 from pytest_a2a_bench.conformance.card.signatures import ALGORITHMS, check_signatures
@@ -113,13 +113,11 @@ def check_card(
 
     Any JSON gives findings and no exception. Members that the protocol does not know are allowed.
 
-    :param raw: the card as parsed JSON.
     :param version: the rules to apply; ``auto`` takes those of every version that the card speaks.
     :param url: where the card was found, by default what ``http`` says: a card from a private host may name interfaces
         without TLS on that host.
     :param http: how it was served, from :func:`~pytest_a2a_bench.conformance.card.fetch_card`.
     :param jwks: keys as a JWK set; with them the signatures are verified, without them only their form is judged.
-    :param algorithms: the signature algorithms to accept.
     :param allow_http: accept interfaces without TLS on any host.
     :param duplicates: member names that an object of the document had twice.
     :raises MissingExtraError: if ``jwks`` is given and the extra ``signatures`` is not installed.
@@ -138,7 +136,7 @@ def check_card(
     # Everything below recurses through the card.
     elif is_deeper(raw, MAX_DEPTH):
         found = "the card is nested deeper than any card can need, and was not read further"
-        ledger.add("type", (), found, fix="flatten what is in extensions[].params")
+        ledger.add("type", (), found, fix="flatten the content of extensions[].params")
     else:
         _check_versions(raw, versions, ledger, PlainHttp.of(url or (http.url if http else ""), everywhere=allow_http))
         # Signatures are over the card as it was served, with its nulls and spellings.

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.a2a.bodies import as_object
-from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_list, as_text, objects, show, texts
+from pytest_a2a_bench.a2a.bodies import as_list, as_object, as_text
+from pytest_a2a_bench.conformance.card.document import Ledger, Path, objects, show, texts
 from pytest_a2a_bench.conformance.card.urls import PlainHttp, UrlFacts, is_uri, judge_url
 from pytest_a2a_bench.conformance.finding import Severity
 
@@ -472,4 +472,4 @@ class _Rules:
             # A member that is named for a secret is read as a text with that name in it.
             kind = find_secret(text) or (find_secret(f"password={text}") if path[-1] in _SECRET_MEMBERS else "")
             if kind:
-                self.add("secret", path, f"what looks like {kind}", "remove it from the card and revoke it", "error")
+                self.add("secret", path, f"a text that looks like {kind}", "remove and revoke it", "error")

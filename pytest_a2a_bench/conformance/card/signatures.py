@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.a2a.bodies import as_object, parse_json
-from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_list, as_text, objects, show
+from pytest_a2a_bench.a2a.bodies import as_list, as_object, as_text, parse_json
+from pytest_a2a_bench.conformance.card.document import Ledger, Path, objects, show
 from pytest_a2a_bench.conformance.card.schema import PRESENCE, load_schema, resolve
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.errors import MissingExtraError, ProtocolError

@@ -7,7 +7,6 @@ import re
 import urllib.parse
 from dataclasses import dataclass
 
-_LOOPBACK_NAMES = ("localhost",)
 # Reserved or customary names that no public resolver knows.
 _PRIVATE_SUFFIXES = (".local", ".internal", ".lan", ".svc", ".localdomain", ".home.arpa", ".test")
 _SECRET_QUERY = re.compile(
@@ -130,7 +129,7 @@ def _reach(host: str) -> str:
         address = ipaddress.ip_address(name.partition("%")[0])
     except ValueError:
         # RFC 6761: everything below localhost is this machine.
-        if name in _LOOPBACK_NAMES or name.endswith(".localhost"):
+        if name == "localhost" or name.endswith(".localhost"):
             return "loopback"
         # A name without a dot is known on one network only, such as a container's.
         return "private" if "." not in name or name.endswith(_PRIVATE_SUFFIXES) else "public"

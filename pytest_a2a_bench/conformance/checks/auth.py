@@ -1,10 +1,10 @@
-"""Credentials: who is refused, how, and what another user sees."""
+"""Credentials: refusals without them and with wrong ones, and the tasks that another user sees."""
 
 from __future__ import annotations
 
 import json
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_a2a_bench.a2a import auth
@@ -48,7 +48,7 @@ async def wrong_credentials_are_refused(ctx: Context) -> None:
     if not reply.is_refused:
         # A variant is named before the finding.
         asked = "with" if ctx.variant.operation else "SendMessage with"
-        ctx.fail(f"{asked} credentials that nobody has: {reply.describe()}", reply)
+        ctx.fail(f"{asked} invalid credentials: {reply.describe()}", reply)
     scheme, _, token = ctx.target.auth.headers.get("Authorization", "").partition(" ")
     if not token or ctx.variant.operation:
         return
@@ -57,6 +57,11 @@ async def wrong_credentials_are_refused(ctx: Context) -> None:
     if not reply.is_refused:
         found = f"the token is accepted under the name of a scheme that does not exist: {reply.describe()}"
         ctx.fail(found, reply, expected=f"a refusal, as the card declares {scheme}")
+
+
+def strangers(ctx: Context) -> Iterator[tuple[str, AuthParts | bool]]:
+    """Yield no credentials, and invalid ones, each with the words for it in findings."""
+    yield from (("without credentials", False), ("with invalid credentials", garbage(ctx)))
 
 
 def garbage(ctx: Context) -> AuthParts:
@@ -103,7 +108,7 @@ async def refusal_has_its_status(ctx: Context) -> None:
 async def every_operation_is_guarded(ctx: Context) -> None:
     """Every operation refuses requests without credentials, and with invalid ones."""
     for name, params in operations(ctx).items():
-        for what, parts in (("without credentials", False), ("with credentials that nobody has", garbage(ctx))):
+        for what, parts in strangers(ctx):
             reply = await ctx.call(name, params, auth=parts)
             if not reply.is_refused:
                 ctx.fail(f"{name} {what}: {reply.describe()}", reply)
@@ -173,7 +178,7 @@ async def waiting_tasks_are_private(ctx: Context) -> None:
     # In the first user's context, where an agent that remembers by contexts alone has the words of both.
     shown = await as_other(ctx, "SendMessage", ctx.send_params(context_id=str(task.get("contextId") or "")))
     if secret in shown.exchange.response:
-        found = "what another user is answered has the words of the first one's message in it"
+        found = "the answer to another user has the words of the first user's message in it"
         ctx.fail(found, shown, expected="nothing of another user's task")
     for operation in SENDING[: 1 + ctx.target.declares("streaming")]:
         params = ctx.send_params(ctx.target.scenarios.get("input_answer"), task_id=task_id)
@@ -235,7 +240,7 @@ async def lists_are_private(ctx: Context) -> None:
 
 
 async def bindings_demand_the_same(ctx: Context) -> None:
-    """What one binding refuses, the others refuse too."""
+    """A request that one binding refuses is refused by the others, too."""
     here = await ctx.call("SendMessage", ctx.send_params(), auth=False)
     for other in ctx.siblings():
         there = await other.call("SendMessage", other.send_params(), auth=False)

@@ -50,15 +50,26 @@ async def media_type(ctx: Context) -> None:
             return
 
 
-# -- JSON-RPC --
-
-
-async def rpc_methods(ctx: Context) -> None:
-    """Call all methods."""
+async def every_operation_is_there(ctx: Context) -> None:
+    """Call all methods, ask all paths with their verbs, or call all methods of the gRPC service."""
     for name, reply in await _every_operation(ctx):
-        ctx.skip_if_refused(reply)
-        if is_missing(reply):
-            ctx.fail(f"{name} does not exist: {reply.error}", reply)
+        if ctx.binding == "JSONRPC":
+            ctx.skip_if_refused(reply)
+        # A2A's own errors travel as UNIMPLEMENTED in 1.0.0 (section 5.4 of it): they have a name, and a missing method
+        # has none.
+        error = reply.error
+        if ctx.binding == "GRPC":
+            missing = error is not None and is_missing(reply) and not error.name and "method" in error.message.lower()
+        else:
+            missing = is_missing(reply) or await is_no_route(ctx, reply)
+        asked = " ".join(OPERATIONS[name].rest) if ctx.binding == "HTTP+JSON" else name
+        if missing:
+            ctx.fail(f"{asked} does not exist: {reply.describe()}", reply)
+        elif reply.problem and ctx.binding == "GRPC":
+            ctx.fail(f"{asked}: {reply.problem}", reply)
+
+
+# -- JSON-RPC --
 
 
 async def rpc_version(ctx: Context) -> None:
@@ -81,14 +92,6 @@ async def rpc_version(ctx: Context) -> None:
 
 
 # -- HTTP+JSON --
-
-
-async def rest_routes(ctx: Context) -> None:
-    """Ask all paths with their verbs."""
-    for name, reply in await _every_operation(ctx):
-        verb, path = OPERATIONS[name].rest
-        if is_missing(reply) or await is_no_route(ctx, reply):
-            ctx.fail(f"{verb} {path} does not exist: HTTP {reply.status}", reply)
 
 
 async def is_no_route(ctx: Context, reply: WireReply) -> bool:
@@ -142,17 +145,6 @@ async def _by_id(ctx: Context, config_id: str) -> tuple[WireReply, WireReply]:
 
 
 # -- gRPC --
-
-
-async def grpc_service(ctx: Context) -> None:
-    """Ask all methods of the service."""
-    for name, reply in await _every_operation(ctx):
-        message = reply.error.message.lower() if reply.error is not None else ""
-        # A2A's own errors travel as UNIMPLEMENTED in 1.0.0 (section 5.4 of it): they have a name, and a missing method
-        # has none.
-        missing = reply.error is not None and reply.error.grpc_status == "UNIMPLEMENTED" and not reply.error.name
-        if reply.problem or (missing and "method" in message):
-            ctx.fail(f"{name}: {reply.describe()}", reply)
 
 
 async def grpc_streaming(ctx: Context) -> None:

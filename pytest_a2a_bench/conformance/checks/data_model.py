@@ -81,10 +81,13 @@ def _one_of(kind: str, name: str, allowed: frozenset[str]) -> Rule:
     return rule
 
 
+def _artifacts(node: Node) -> list[Mapping[str, Any]]:
+    return as_objects(node.value.get("artifacts")) if node.kind == "task" else []
+
+
 def _unique_artifacts(value: Any) -> Iterator[Problem]:
     for node in nodes(value):
-        artifacts = node.value.get("artifacts") if node.kind == "task" else None
-        ids = [a.get("artifactId") for a in artifacts if isinstance(a, Mapping)] if isinstance(artifacts, list) else []
+        ids = [artifact.get("artifactId") for artifact in _artifacts(node)]
         if len(set(map(str, ids))) != len(ids):
             yield Problem(f"{node.pointer}/artifacts", f"artifactIds {ids}")
 
@@ -92,13 +95,10 @@ def _unique_artifacts(value: Any) -> Iterator[Problem]:
 def _repeated_artifact(value: Any) -> Iterator[Problem]:
     """Find artifacts of a task that hold the same: a client that reads all of them has the answer twice."""
     for node in nodes(value):
-        artifacts = node.value.get("artifacts") if node.kind == "task" else None
         known: dict[str, Any] = {}
-        for artifact in artifacts if isinstance(artifacts, list) else ():
-            if not isinstance(artifact, Mapping) or not artifact.get("parts"):
-                continue
-            name, parts = artifact.get("artifactId"), canonical(artifact["parts"])
-            if (first := known.setdefault(parts, name)) != name:
+        for artifact in _artifacts(node):
+            name, parts = artifact.get("artifactId"), artifact.get("parts")
+            if parts and (first := known.setdefault(canonical(parts), name)) != name:
                 yield Problem(f"{node.pointer}/artifacts", f"artifacts {first!r} and {name!r} have the same parts")
 
 
@@ -336,20 +336,11 @@ def _data_in(message: Mapping[str, Any]) -> list[Any]:
 
 
 def _same(ctx: Context, reply: WireReply, message: Mapping[str, Any], value: Any, pointer: str) -> None:
-    parts = message.get("parts")
     found = _data_in(message)
     # True equals 1 in Python, and is another JSON value.
     if found != [value] or any(isinstance(f, bool) is not isinstance(value, bool) for f in found):
-        ctx.fail(
-            f"sent the data {json.dumps(value)}, the history has {_returned(found, parts)}",
-            reply,
-            pointer=f"{pointer}/parts",
-        )
-
-
-def _returned(data: list[Any], parts: Any) -> str:
-    """Describe an answer that lacks the data: the data of other parts, else the parts."""
-    return one_line(json.dumps(data) if data else f"no data part: {json.dumps(parts)}", 200)
+        has = one_line(json.dumps(found) if found else f"no data part: {json.dumps(message.get('parts'))}", 200)
+        ctx.fail(f"sent the data {json.dumps(value)}, the history has {has}", reply, pointer=f"{pointer}/parts")
 
 
 async def _parts_of(ctx: Context, key: str) -> tuple[WireReply, list[tuple[str, Mapping[str, Any]]]]:

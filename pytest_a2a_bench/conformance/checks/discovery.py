@@ -8,7 +8,7 @@ import uuid
 from pytest_a2a_bench.a2a.bodies import as_objects
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card import check_card
-from pytest_a2a_bench.conformance.checks.auth import garbage
+from pytest_a2a_bench.conformance.checks.auth import strangers
 from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_on, walk
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.streams import read_event
@@ -21,12 +21,12 @@ async def interface_is_true(ctx: Context) -> None:
     # What keeps all other checks from being made has to be found here, too.
     # 0.3 leaves the form of an error open, so that its servers may say no more than a web framework does.
     is_web_server = ctx.version != "0.3" and _is_web_server(reply)
-    nobody = ctx.session.health.absence or ("a web server answers" if is_web_server else "")
+    absent = ctx.session.health.absence or ("a web server answers" if is_web_server else "")
     # Another error is one of GetTask, where this address speaks the binding: a message is answered.
-    if nobody or not (reply.may_be("TaskNotFoundError") or (reply.error is not None and (await ctx.said()).ok)):
+    if absent or not (reply.may_be("TaskNotFoundError") or (reply.error is not None and (await ctx.said()).ok)):
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
-        found = f"{nobody}: {reply.describe()}" if nobody else reply.describe()
-        fix = "the agent card names this address: correct it there, or what stands before the agent" if nobody else ""
+        found = f"{absent}: {reply.describe()}" if absent else reply.describe()
+        fix = "the agent card names this address: correct it there, or what stands before the agent" if absent else ""
         pointer = "/supportedInterfaces" if ctx.version != "0.3" else ""
         ctx.fail(found, reply, expected=wanted, pointer=pointer, fix=fix)
 
@@ -47,14 +47,10 @@ async def no_undeclared_binding(ctx: Context) -> None:
         ctx.skip("another binding at the address of a gRPC interface cannot be guessed")
     if (other, ctx.version) in ctx.target.interfaces:
         return
-    reply = await _ask_rpc(ctx) if other == "JSONRPC" else await _ask_rest(ctx)
+    reply = await (_ask_rpc(ctx) if other == "JSONRPC" else ctx.call("GetTask", path=f"/tasks/{ctx.unknown_id()}"))
     if _speaks(reply, other):
         found = f"{other} is served at {reply.exchange.url} and not declared"
         ctx.fail(found, reply, pointer="/supportedInterfaces", fix=f"declare the {other} interface")
-
-
-async def _ask_rest(ctx: Context) -> WireReply:
-    return await ctx.call("GetTask", http_method="GET", path=f"/tasks/{ctx.unknown_id()}")
 
 
 async def _ask_rpc(ctx: Context) -> WireReply:
@@ -84,8 +80,7 @@ async def extended(ctx: Context) -> WireReply:
     reply = await ctx.shared("extended-card", lambda: ctx.call(OPERATION, {}))
     if reply.may_be("ExtendedAgentCardNotConfiguredError"):
         ctx.skip("the agent has no extended card configured")
-    auth = ctx.target.auth
-    if reply.is_refused and not (auth.headers or auth.query or auth.cookies):
+    if reply.is_refused and not ctx.target.auth:
         ctx.skip("the extended card needs credentials, and none were given")
     return reply
 
@@ -99,7 +94,7 @@ async def card_or_not_configured(ctx: Context) -> None:
 
 async def credentials_are_needed(ctx: Context) -> None:
     """The extended card is refused without credentials, and with invalid ones."""
-    for what, parts in (("without credentials", False), ("with credentials that nobody has", garbage(ctx))):
+    for what, parts in strangers(ctx):
         reply = await ctx.call(OPERATION, {}, auth=parts)
         if reply.may_be("ExtendedAgentCardNotConfiguredError"):
             ctx.skip("the agent has no extended card configured")
@@ -162,12 +157,12 @@ async def tenant_is_served(ctx: Context) -> None:
 async def _others_are_served(ctx: Context) -> None:
     """Ask each other tenant of the interface for an unknown task."""
     others = other_tenants(ctx)
-    nobody = {"id": ctx.unknown_id()}
+    unknown = {"id": ctx.unknown_id()}
     # Where that is not answered here, either, other requirements say so.
-    if not others or not (own := await ctx.call("GetTask", nobody)).may_be("TaskNotFoundError"):
+    if not others or not (own := await ctx.call("GetTask", unknown)).may_be("TaskNotFoundError"):
         return
     for tenant in others:
-        reply = await ctx.call("GetTask", {**nobody, "tenant": tenant})
+        reply = await ctx.call("GetTask", {**unknown, "tenant": tenant})
         # The credentials may be those of one tenant.
         if not reply.is_refused and not reply.may_be("TaskNotFoundError"):
             found = f"an unknown task, asked of the tenant {tenant!r}, which the card names, too: {reply.describe()}"

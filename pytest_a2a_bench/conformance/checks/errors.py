@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_a2a_bench.a2a.bodies import as_list, as_object
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.asking import provoked
 from pytest_a2a_bench.conformance.context import Context
@@ -90,7 +91,7 @@ async def rpc_error_shape(ctx: Context) -> None:
         if raw is None:
             # No error at all is for the checks of that operation.
             continue
-        code, message = (raw.get("code"), raw.get("message")) if isinstance(raw, Mapping) else (None, None)
+        code, message = map(as_object(raw).get, ("code", "message"))
         if not isinstance(code, int) or isinstance(code, bool):
             ctx.fail(f"code is {code!r}", reply, pointer="/error/code")
         if not isinstance(message, str) or not message.strip():
@@ -100,8 +101,7 @@ async def rpc_error_shape(ctx: Context) -> None:
 async def rpc_error_data(ctx: Context) -> None:
     """Look at data."""
     for reply in await ordinary_errors(ctx):
-        raw = reply.error.raw if reply.error is not None else None
-        data = raw.get("data") if isinstance(raw, Mapping) else None
+        data = as_object(reply.error.raw if reply.error is not None else None).get("data")
         good = isinstance(data, list) and all(isinstance(d, Mapping) and isinstance(d.get("@type"), str) for d in data)
         if data is not None and not good:
             ctx.fail(_untyped("data", data), reply, pointer="/error/data")
@@ -121,7 +121,8 @@ async def every_error_has_its_reason(ctx: Context) -> None:
         if error is None or (error.code != row.code if ctx.binding == "JSONRPC" else error.name not in ("", row.name)):
             continue
         info = error.detail(ERROR_INFO)
-        if info is None and ctx.binding != "JSONRPC" and not _has_status(ctx, error, row):
+        status, wanted, _ = _numbers("HTTP" if ctx.binding == "HTTP+JSON" else "GRPC", row, error)
+        if info is None and ctx.binding != "JSONRPC" and status != wanted:
             continue
         is_judged = True
         if info is None or info.get("reason") != row.reason or info.get("domain") != DOMAIN:
@@ -131,18 +132,13 @@ async def every_error_has_its_reason(ctx: Context) -> None:
         ctx.skip("none of the protocol's errors was provoked, which GET-002 judges")
 
 
-def _has_status(ctx: Context, error: Any, row: Any) -> bool:
-    return bool(error.http_status == row.http if ctx.binding == "HTTP+JSON" else error.grpc_status == row.grpc)
-
-
 async def rest_error_shape(ctx: Context) -> None:
     """Look at the members of an error; problem+json is in examples of the specification, hence only a warning."""
     for reply in await ordinary_errors(ctx):
         if reply.error is None:
             ctx.fail(reply.describe(), reply, expected="an error")
             continue
-        document = reply.document
-        raw = document.get("error") if isinstance(document, Mapping) else None
+        raw = as_object(reply.document).get("error")
         if isinstance(raw, Mapping):
             _rest_members(ctx, reply, raw)
         elif reply.content_type == "application/problem+json":
@@ -170,8 +166,8 @@ def _rest_members(ctx: Context, reply: WireReply, raw: Mapping[str, Any]) -> Non
 
 
 def _untyped(name: str, details: Any) -> str:
-    """Record findings about the details of an error."""
-    several = details if isinstance(details, list) else ()
+    """Describe which of an error's details is no object with a type."""
+    several = as_list(details)
     found = next((i for i, one in enumerate(several) if isinstance(one, Mapping) and "@type" not in one), None)
     return f"{name} is {details!r:.150}" if found is None else f"{name}[{found}] has no @type: {several[found]!r:.150}"
 

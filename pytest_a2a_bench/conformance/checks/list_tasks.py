@@ -30,8 +30,7 @@ ALL_PAGES = 100
 
 async def own(ctx: Context) -> tuple[str, list[str]]:
     """Return a context that no other check uses, and the ids of the tasks in it, oldest first."""
-    made: tuple[str, list[str]] = await ctx.shared("list-context", lambda: _make(ctx))
-    return made
+    return await ctx.shared("list-context", lambda: _make(ctx))
 
 
 async def _make(ctx: Context) -> tuple[str, list[str]]:

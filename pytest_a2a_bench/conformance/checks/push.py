@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Container, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
@@ -142,14 +141,13 @@ async def settled(hook: Hook, seconds: float) -> bool:
     """
     until = time.monotonic() + _MOST_SECONDS
     while not ended(hook.deliveries, SETTLED) and time.monotonic() < until:
-        seen = len(hook.deliveries)
-        if not await hook.wait(partial(_has_more, seen), seconds):
+
+        def has_more(every: list[Delivery], seen: int = len(hook.deliveries)) -> bool:
+            return len(every) > seen
+
+        if not await hook.wait(has_more, seconds):
             return True
     return ended(hook.deliveries, SETTLED)
-
-
-def _has_more(seen: int, deliveries: list[Delivery]) -> bool:
-    return ended(deliveries, SETTLED) or len(deliveries) > seen
 
 
 async def arrived(ctx: Context) -> Delivered:
@@ -473,7 +471,7 @@ async def the_end_is_delivered(ctx: Context) -> None:
 async def order_is_kept(ctx: Context) -> None:
     """Notifications come in the order of the events."""
     seen = await arrived(ctx)
-    ctx.report_problems(nothing_after_terminal(read_events(once(seen.payloads))), seen.reply)
+    ctx.report_problems(nothing_after_terminal(once(seen.payloads)), seen.reply)
     # A task of several chunks shows order; the ordinary one often has a single event.
     if ctx.has_prompt("chunks"):
         chunked = await deliver(ctx, ctx.prompt("chunks"))
@@ -491,7 +489,7 @@ async def nothing_comes_after_the_end(ctx: Context) -> None:
     """No webhook of a task gets a notification after its end."""
     seen = await several(ctx)
     for hook, made in zip(seen.hooks[:-1], seen.made, strict=False):
-        ctx.report_problems(nothing_after_terminal(read_events(once([d.json for d in hook.deliveries]))), made)
+        ctx.report_problems(nothing_after_terminal(once([d.json for d in hook.deliveries])), made)
 
 
 async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
@@ -515,7 +513,7 @@ async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
         if reply.ok and ctx.session.pace.is_alone and await ctx.allow(0) > HELD_UP_SECONDS / 2:
             # Ten cheap questions in a row would take as long: whatever came late may have come late by itself. Beside
             # other checks that is so of every agent; then this one is made again.
-            ctx.skip("agent or machine are too busy to tell what an answer waited for")
+            ctx.skip("agent or machine are too busy to show why an answer was late")
         found = f"with a webhook that answers after {HELD_UP_SECONDS} s the answer took {taken:.1f} s"
         ctx.fail(f"{found}: {reply.describe()}", usual, reply, expected=f"about {normal:.1f} s, as without it")
 

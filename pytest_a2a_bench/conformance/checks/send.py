@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from pytest_a2a_bench.a2a.bodies import as_object
+from pytest_a2a_bench.a2a.bodies import as_list, as_object
 from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.rules import MEDIA_TYPE
@@ -42,7 +42,7 @@ async def ordinary(ctx: Context) -> WireReply:
 
 @contextlib.contextmanager
 def _open_calls_are_found(ctx: Context) -> Iterator[None]:
-    """Make a finding of a blocking call that stays open while the task waits, where that is what is judged."""
+    """Report a blocking call that stays open while the task waits, where its requirement is judged (SEND-002)."""
     try:
         yield
     except fixtures.StillOpen as still:
@@ -70,7 +70,10 @@ async def one_of_task_and_message(ctx: Context) -> None:
 
 async def blocking_by_default(ctx: Context) -> None:
     """Look at the state of an ordinary task."""
-    reply, task = await ordinary_task(ctx)
+    _expect_settled(ctx, *await ordinary_task(ctx))
+
+
+def _expect_settled(ctx: Context, reply: WireReply, task: Mapping[str, Any]) -> None:
     if state_of(task) not in SETTLED:
         ctx.fail(f"the task is returned in state {spelled_state(task)!r}", reply, pointer="/task/status/state")
 
@@ -79,9 +82,7 @@ async def slow_is_waited_for(ctx: Context) -> None:
     """Look at the state of a task that takes its time, where there is a prompt for one."""
     text = ctx.prompt("slow" if ctx.has_prompt("slow") else "task")
     reply = await ctx.shared("slow", lambda: ctx.send(text))
-    task = ctx.task_of(reply, "a message whose task takes its time")
-    if state_of(task) not in SETTLED:
-        ctx.fail(f"the task is returned in state {spelled_state(task)!r}", reply, pointer="/task/status/state")
+    _expect_settled(ctx, reply, ctx.task_of(reply, "a message whose task takes its time"))
 
 
 async def blocking_result_is_complete(ctx: Context) -> None:
@@ -179,9 +180,8 @@ async def accepted_output_modes(ctx: Context) -> None:
 
     So the finding is that the result is the same whatever is asked for, or not in the first and preferred mode.
     """
-    declared = ctx.target.card.get("defaultOutputModes")
+    every = as_list(ctx.target.card.get("defaultOutputModes"))
     # What is no media type cannot come back as one; that it stands in the card is CARD-021's to say.
-    every = declared if isinstance(declared, list) else []
     modes = [m for m in every if isinstance(m, str) and "*" not in m and MEDIA_TYPE.match(m)]
     if not modes:
         ctx.skip("the card declares no output mode that is a media type, which could be asked for")

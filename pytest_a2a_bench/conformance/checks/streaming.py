@@ -73,9 +73,10 @@ async def answers_with_a_stream(ctx: Context) -> None:
         ctx.fail(f"Content-Type is {reply.content_type or 'missing'!r}", reply, expected="text/event-stream")
 
 
-RULES: Mapping[str, Callable[[Sequence[StreamEvent]], list[Problem]]] = {
+RULES: Mapping[str, Callable[[Sequence[Any]], list[Problem]]] = {
     "STREAM-002": first_event,
     "STREAM-004": order_of_kinds,
+    "STREAM-007": one_member,
     "STREAM-008": ids_agree,
     "STREAM-015": nothing_after_terminal,
 }
@@ -83,14 +84,8 @@ RULES: Mapping[str, Callable[[Sequence[StreamEvent]], list[Problem]]] = {
 
 async def events_keep_a_rule(ctx: Context) -> None:
     """Look at the events of the ordinary stream."""
-    reply, events = await readable(ctx)
-    ctx.report_problems(RULES[ctx.requirement.id](events), reply)
-
-
-async def events_have_one_member(ctx: Context) -> None:
-    """Each event holds exactly one member."""
     reply, _ = await readable(ctx)
-    ctx.report_problems(one_member(reply.events), reply)
+    ctx.report_problems(RULES[ctx.requirement.id](reply.events), reply)
 
 
 async def message_stream_is_one_event(ctx: Context) -> None:
@@ -100,7 +95,7 @@ async def message_stream_is_one_event(ctx: Context) -> None:
     events = ctx.events_of(reply, "the stream of the scenario message")
     if events[0].kind != "message":
         ctx.skip(f"the scenario message gives a {events[0].kind or 'stream of no known kind'}, not a Message")
-    ctx.report_problems(order_of_kinds(events), reply)
+    ctx.report_problems(order_of_kinds(reply.events), reply)
     await _ends_in_time(ctx, reply, "of the Message")
 
 
@@ -257,7 +252,7 @@ async def feedback_is_immediate(ctx: Context) -> None:
     over = await ctx.get_task(came[0]) if len(stages) >= _STAGES else None
     reply = await watching
     ctx.events_of(reply, "the stream of the scenario slow")
-    fix = "send each event at once; a proxy that buffers is told not to by the header X-Accel-Buffering: no"
+    fix = "send each event at once; the header X-Accel-Buffering: no keeps a proxy from buffering them"
     # An agent may gather small steps into one event; here each stage had one, and all were late.
     if over is not None and state_of(over.result) in TERMINAL and len(stages) < len(reply.events):
         found = f"GetTask showed {len(stages)} stages of the task before the second event, which came at its end"
@@ -330,8 +325,7 @@ class Watched:
 async def watched(ctx: Context) -> Watched:
     """Watch a slow task, once for all checks."""
     text = ctx.prompt("slow")
-    seen: Watched = await ctx.shared("watched", lambda: _watch(ctx, text))
-    return seen
+    return await ctx.shared("watched", lambda: _watch(ctx, text))
 
 
 async def _watch(ctx: Context, text: str) -> Watched:
@@ -431,14 +425,11 @@ async def subscription_ends_with_the_task(ctx: Context) -> None:
     seen = await watched_to_its_end(ctx)
     state = rebuild(read_events(seen.one.events)).state
     if state not in TERMINAL:
-        found = f"the last state in the stream is {state or 'none'}; the stream {_end(seen.one)}"
+        end = "ended" if seen.one.ended else f"did not end ({seen.one.problem or 'the time was up'})"
+        found = f"the last state in the stream is {state or 'none'}; the stream {end}"
         ctx.fail(found, seen.one, seen.stored)
     else:
         await _ends_in_time(ctx, seen.one, state)
-
-
-def _end(reply: WireReply) -> str:
-    return "ended" if reply.ended else f"did not end ({reply.problem or 'the time was up'})"
 
 
 async def no_gap(ctx: Context) -> None:

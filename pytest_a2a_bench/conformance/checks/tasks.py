@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_a2a_bench.a2a.bodies import as_object, as_objects
+from pytest_a2a_bench.a2a.bodies import as_list, as_object, as_objects
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
@@ -22,8 +22,7 @@ from pytest_a2a_bench.conformance.wire.reply import SkipCheck, WireReply
 
 def history_of(task: Any) -> list[Any]:
     """Return a task's messages, none if there is no such list."""
-    history = task.get("history") if isinstance(task, Mapping) else None
-    return history if isinstance(history, list) else []
+    return as_list(as_object(task).get("history"))
 
 
 async def returns_the_task(ctx: Context) -> None:
@@ -168,8 +167,7 @@ class Cancelled:
 async def cancelled(ctx: Context) -> Cancelled:
     """Cancel a slow task, once for all checks."""
     text = ctx.prompt("slow")
-    seen: Cancelled = await ctx.shared("cancelled", lambda: _cancel(ctx, text))
-    return seen
+    return await ctx.shared("cancelled", lambda: _cancel(ctx, text))
 
 
 async def _cancel(ctx: Context, text: str) -> Cancelled:

@@ -45,7 +45,6 @@ class Task:
 
     :ivar code: the text that the agent asks for, which shows that a message answers the question.
     :ivar left: how many more questions about it are answered with ``working``.
-    :ivar configs: its push notification configurations.
     :ivar has_shown_its_end: whether the client could read that it has ended.
     :ivar since: state -> the moment at which it was reached.
     """
@@ -86,7 +85,7 @@ class Task:
         return {"artifactId": f"result-{self.id}", "parts": [{"text": f"The situation {self.situation} is over."}]}
 
     def update(self) -> dict[str, Any]:
-        """Return the event that tells of its status."""
+        """Return the event with its status."""
         return {"statusUpdate": {"taskId": self.id, "contextId": self.context, "status": self.status()}}
 
     def end(self) -> tuple[dict[str, Any], ...]:
@@ -237,7 +236,6 @@ def _must(is_right: object, error: str, message: str) -> None:
 class Agent:
     """Answers calls. Nothing here waits: a task goes on when the client asks about it.
 
-    :param retry_after: seconds that a client is asked to wait.
     :ivar elsewhere: the base URL of another origin.
     :ivar moved: the options of the cards whose interfaces are elsewhere now.
     :ivar to_notify: the tasks whose webhooks are to be notified.

@@ -84,7 +84,6 @@ class ClientServer:
     """Serves the agent on the event loop that starts it.
 
     :param place: where; by default an ephemeral port of the loopback address.
-    :param retry_after: seconds that a client is asked to wait.
     :ivar changed: set whenever a request was answered.
     """
 

@@ -1,1 +1,1 @@
-"""Judge a gateway: what it changes, adds or loses between clients and an agent."""
+"""Judge a gateway: the changes, additions and losses between clients and an agent."""

@@ -11,10 +11,9 @@ from typing import Any
 from pytest_a2a_bench.a2a.card import Interface, narrow_to_endpoint, origin_of, parse_card
 from pytest_a2a_bench.conformance.card.judge import CardHttp
 from pytest_a2a_bench.conformance.finding import Severity
-from pytest_a2a_bench.conformance.gateway.compare import NOTHING, Difference, Sides, differences, flat
+from pytest_a2a_bench.conformance.gateway.compare import NOTHING, Difference, Sides, changed, differences, flat
 from pytest_a2a_bench.errors import CardError
 from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.text import one_line
 
 _NAME = "the card"
 # Compared by themselves.
@@ -70,7 +69,7 @@ def compare_cards(
         # What it wants of its clients is the gateway's own to add, and so are caching and interfaces.
         if want is not NOTHING or (key.startswith("/") and key.split("/")[1] not in SECURITY):
             rule = "GW-003" if key.startswith(("/", "the interface")) else "GW-002"
-            found = f"{key} is {one_line(str(value), 80)!r} through the gateway, {one_line(str(want), 80)!r} without it"
+            found = changed(key, want, value)
             pointer = key if key.startswith("/") else ""
             severity: Severity = "warning" if want is NOTHING else "error"
             yield Difference(rule, f"{_NAME}: {key}", found, str(want), severity, pointer, exchanges=exchanges)
@@ -86,7 +85,7 @@ def _narrowed(raw: Any, endpoint: str, http: CardHttp) -> Any:
 
 
 def _facts(card: Mapping[str, Any], http: CardHttp, sides: Sides) -> dict[str, Any]:
-    """Return how a card is served, and what is in it but for addresses and signatures, by names and JSON pointers."""
+    """Return facts about the serving of a card and its members, without addresses and signatures, by their names."""
     facts: dict[str, Any] = {f"header {name}": http.headers[name] for name in _SERVED if name in http.headers}
     facts |= {"served at the path of 0.2 only": http.is_legacy, "served with an ETag": "etag" in http.headers}
     facts |= {"another card without A2A-Version": http.other is not None}
@@ -120,7 +119,7 @@ def _address_problem(interface: Interface, own: Interface | None, sides: Sides, 
         return f"{_twice(url)}it does not answer as the agent does ({reason})" if reason else ""
     parts, gate = urllib.parse.urlsplit(url), urllib.parse.urlsplit(sides.gateway)
     if is_own or is_at(url, sides.direct):
-        return "the agent's own address, so that clients go around the gateway, or nowhere"
+        return "the agent's own address, so that clients bypass the gateway, or reach no server"
     if parts.hostname == gate.hostname and parts.scheme != gate.scheme:
         return f"scheme {parts.scheme}, where the gateway is reached by {gate.scheme}"
     if parts.hostname == gate.hostname:

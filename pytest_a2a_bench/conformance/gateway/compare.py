@@ -21,8 +21,8 @@ from pytest_a2a_bench.text import one_line
 PLAIN = "GetTask of an unknown task"
 """Name of an exchange that is about nothing in particular: where it differs, others of its step show nothing more."""
 ARRIVED = "the task as the agent has it"
-"""Name of the exchange that shows what the agent got; it is made without the gateway on both sides."""
-NOTHING = "nothing"
+"""Name of the exchange that shows the request as the agent got it; made without the gateway on both sides."""
+NOTHING = "missing"
 """Stands for a missing value."""
 
 _MOST_MEMBERS = 20_000
@@ -30,7 +30,8 @@ _SHOWN = 3
 _TOO_LARGE = (413, 414, 431)
 _TOO_SLOW = (408, 504, 524)
 _NO_ROUTE = (403, 404, 405, 426, 501)
-_KIND, _ERROR, _BROKEN, _END, _EVENTS = "the answer", "the error", "an event that is no JSON", "the end", "the events"
+_KIND, _ERROR, _EVENTS, _END = "the answer", "the error", "the events of the stream", "the end of the stream"
+_BROKEN = "every event of the stream is JSON"
 # Of these the first that differs stands alone: what else differs follows from it.
 _CAUSES = (_KIND, _ERROR, _BROKEN, _END, _EVENTS)
 _FACT_RULES = {
@@ -73,10 +74,7 @@ class Seen(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """The two ways to the agent.
-
-    :param has_credentials: whether requests carry credentials.
-    """
+    """The two ways to the agent."""
 
     direct: str
     gateway: str
@@ -140,14 +138,13 @@ def compare(
         by_rule.setdefault(_rule_of(change, direct[-1], through, sides), []).append(change)
     found = []
     for (rule, severity), mine in by_rule.items():
-        words = (f"{key} is {_text(got)} through the gateway, {_text(want)} without it" for key, want, got in mine)
-        shown = "; ".join(islice(words, _SHOWN))
+        shown = "; ".join(changed(*change) for change in mine[:_SHOWN])
         more = f"; and {len(mine) - _SHOWN} more" if len(mine) > _SHOWN else ""
         key, want, _ = mine[0]
         status = through.reply.status if cause is not None or key == "status" else None
         pointer = key if key.startswith("/") else ""
         found.append(
-            Difference(rule, name, f"{name}: {shown}{more}", _text(want), severity, pointer, status, exchanges)
+            Difference(rule, name, f"{name}: {shown}{more}", _text(key, want), severity, pointer, status, exchanges)
         )
     return found
 
@@ -270,7 +267,7 @@ def _facts(seen: Seen, sides: Sides) -> dict[str, Any]:
         story = _story(reply)
         is_whole = reply.ended and not reply.problem
         is_over = bool(story) and any(state in story[-1].split() for state in TERMINAL)
-        facts |= {_EVENTS: ", ".join(story), _BROKEN: None in reply.documents}
+        facts |= {_EVENTS: ", ".join(story), _BROKEN: None not in reply.documents}
         facts[_END] = f"in order{' with the task' if is_over else ''}" if is_whole else reply.problem or "cut"
     if reply.exchange.binding != "GRPC":
         facts |= {"status": reply.status, "Content-Type": reply.content_type}
@@ -289,7 +286,7 @@ def _story(reply: WireReply) -> list[str]:
 
 
 def _shown(reply: WireReply) -> str:
-    """Describe in a few words what was received."""
+    """Describe an answer in a few words."""
     if reply.status is None or reply.exchange.binding == "GRPC":
         return one_line(reply.describe(), 160)
     words = [f"it redirects to {one_line(reply.headers['location'], 80)}"] if "location" in reply.headers else []
@@ -349,7 +346,14 @@ def _neutral(text: str, sent: Mapping[str, str], sides: Sides) -> str:
     return text
 
 
-def _text(value: Any) -> str:
+def changed(key: str, want: Any, got: Any) -> str:
+    """Describe a difference of a fact."""
+    return f"{key}: {_text(key, got)} through the gateway, {_text(key, want)} without it"
+
+
+def _text(key: str, value: Any) -> str:
+    if isinstance(value, bool) and not key.startswith("/"):
+        return "yes" if value else "no"
     return value if value is NOTHING else one_line(str(value) if isinstance(value, (int, str)) else repr(value), 120)
 
 

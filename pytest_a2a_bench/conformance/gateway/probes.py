@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.conformance.checks.auth import garbage
+from pytest_a2a_bench.conformance.checks.auth import strangers
 from pytest_a2a_bench.conformance.checks.push import CREATE, DELETE, GET, SECRET, ended, patience, receiver
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.gateway.compare import ARRIVED, PLAIN, Difference, Seen, kind_of
@@ -176,9 +176,9 @@ async def sizes(asking: Asking) -> None:
     await asking.unknown(f"a header of {_LONG_HEADER} characters", "GetTask", headers=headers, rule="GW-015")
 
 
-async def strangers(asking: Asking) -> None:
+async def credentials(asking: Asking) -> None:
     """Ask without credentials, and with wrong ones."""
-    for words, auth in (("without credentials", False), ("with wrong credentials", garbage(asking.ctx))):
+    for words, auth in strangers(asking.ctx):
         await asking.unknown(f"GetTask {words}", "GetTask", auth=auth)
 
 
@@ -306,7 +306,7 @@ STEPS = (
     Step("versions", versions),
     Step("malformed", malformed, is_rough=True),
     Step("sizes", sizes, lambda ctx: "" if ctx.binding != "GRPC" else "sizes are compared over HTTP", is_rough=True),
-    Step("credentials", strangers, lambda ctx: "" if ctx.target.auth else "requests carry no credentials"),
+    Step("credentials", credentials, lambda ctx: "" if ctx.target.auth else "requests carry no credentials"),
     Step("extended", extended, _wants("extendedAgentCard")),
     Step("streams", stream, _wants("streaming")),
     Step("slow", slow, _wants_slow),

@@ -64,8 +64,6 @@ _NGINX_LINES: Mapping[int | None, str] = {
 class Pair:
     """An agent and the gateway before it.
 
-    :param direct: the agent, as it is without the gateway.
-    :param gateway: the agent as the gateway shows it.
     :param cards: the agent's card, fetched twice, and the gateway's.
     :param targets: each interface without the gateway and through it.
     :param missing: (binding, version) -> why an interface cannot be reached through the gateway.
@@ -141,7 +139,6 @@ class Pair:
 
         It is listed beneath the first requirement that the gateway breaks on the same interface.
 
-        :param planned: requirements of the gateway.
         :param stands_alone: returns whether a result may neither be a cause nor be explained, such as a waived one.
         :param elsewhere: requirements of the gateway that another process judges for the same report; they are judged
             here, too, where they may be a cause.
@@ -173,12 +170,7 @@ class Pair:
 
 
 def changes_line(broken: Iterable[str], exchanges: int, direct: str) -> str:
-    """Describe in a line what a gateway changed.
-
-    :param broken: ids of the requirements that it breaks.
-    :param exchanges: how many were compared.
-    :param direct: the address of the agent itself.
-    """
+    """Describe the changes of a gateway in a line."""
     names = ", ".join(dict.fromkeys(broken))
     changed = f"breaks {names}" if names else "changed nothing"
     return f"the gateway {changed} in {exchanges} exchanges; without it: {redact_url(direct)}"

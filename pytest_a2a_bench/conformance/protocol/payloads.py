@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.a2a.bodies import as_object, as_objects
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects, as_text
 
 # -- states --
 
@@ -27,8 +27,7 @@ def is_running(task: Any) -> bool:
 
 def spelled_state(task: Any) -> str:
     """Return the state in ``status`` of a task or status update as the agent spells it, or empty."""
-    state = as_object(as_object(task).get("status")).get("state")
-    return state if isinstance(state, str) else ""
+    return as_text(as_object(as_object(task).get("status")).get("state"))
 
 
 def neutral_state(state: Any) -> str:
@@ -82,7 +81,7 @@ def push_configs(result: Any) -> list[dict[str, Any]]:
     """Return the push configurations of a result, one or a list of them, in the form of 1.0 whatever its version."""
     # An object with configs is 1.0's page, one without is the configuration itself, and 0.3 gives a bare list.
     inside = result.get("configs", [result]) if isinstance(result, Mapping) else result
-    return [_push_config(c) for c in inside if isinstance(c, Mapping) and c] if isinstance(inside, list) else []
+    return [_push_config(c) for c in as_objects(inside) if c]
 
 
 def _push_config(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,10 +192,10 @@ class Member(NamedTuple):
     value: Any
 
 
-def nodes(result: Any, pointer: str = "") -> Iterator[Node]:
+def nodes(result: Any) -> Iterator[Node]:
     """Yield the objects of a result; a bare task (GetTask) is known by its ``status``, an update by its ``taskId``."""
     if isinstance(result, Mapping):
-        yield from _descend(_bare_kind(result), result, pointer, "")
+        yield from _descend(_bare_kind(result), result, "", "")
 
 
 def _bare_kind(result: Mapping[str, Any]) -> str:

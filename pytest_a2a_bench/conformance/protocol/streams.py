@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.a2a.bodies import as_object, as_objects
+from pytest_a2a_bench.a2a.bodies import as_list, as_object, as_objects, as_text
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
+from pytest_a2a_bench.text import one_line
 
 MEMBERS = ("task", "message", "statusUpdate", "artifactUpdate")
 _KINDS = {"status-update": "statusUpdate", "artifact-update": "artifactUpdate", "task": "task", "message": "message"}
@@ -22,7 +23,7 @@ _ALIASES = {"msg": "message"}
 
 
 class Problem(NamedTuple):
-    """What an answer does wrong: where, what, and what was expected; empty for what its requirement says."""
+    """One defect of an answer; without ``expected`` the text of the requirement is the expectation."""
 
     pointer: str
     found: str
@@ -44,23 +45,18 @@ class StreamEvent:
 
     @property
     def state(self) -> str:
-        """The task state that it tells of, or empty."""
+        """The task state in it, or empty."""
         return state_of(self.body) if self.kind in ("task", "statusUpdate") else ""
 
     @property
     def task_id(self) -> str:
         """The id of the task that it belongs to, or empty."""
-        return _text(self.body, "id" if self.kind == "task" else "taskId")
+        return as_text(self.body.get("id" if self.kind == "task" else "taskId"))
 
     @property
     def context_id(self) -> str:
         """Its contextId, or empty."""
-        return _text(self.body, "contextId")
-
-
-def _text(body: Mapping[str, Any], name: str) -> str:
-    value = body.get(name)
-    return value if isinstance(value, str) else ""
+        return as_text(self.body.get("contextId"))
 
 
 def read_event(raw: Any) -> StreamEvent:
@@ -100,8 +96,9 @@ def one_member(raws: Sequence[Any]) -> list[Problem]:
     ]
 
 
-def first_event(events: Sequence[StreamEvent]) -> list[Problem]:
+def first_event(raws: Sequence[Any]) -> list[Problem]:
     """Find a stream that starts with neither a Task nor a Message."""
+    events = read_events(raws[:1])
     if events and events[0].kind in ("task", "message"):
         return []
     found = f"the first event is {events[0].kind or 'of no known kind'}" if events else "the stream had no event"
@@ -109,8 +106,9 @@ def first_event(events: Sequence[StreamEvent]) -> list[Problem]:
 
 
 # Section 3.1.2 allows updates only; 11.7 lets HTTP+JSON close with the task as it is stored.
-def order_of_kinds(events: Sequence[StreamEvent]) -> list[Problem]:
+def order_of_kinds(raws: Sequence[Any]) -> list[Problem]:
     """Find events that may not follow a Task or a Message; a Task snapshot may close a stream."""
+    events = read_events(raws)
     if not events:
         return []
     if events[0].kind == "message":
@@ -126,8 +124,9 @@ def order_of_kinds(events: Sequence[StreamEvent]) -> list[Problem]:
     return problems
 
 
-def ids_agree(events: Sequence[StreamEvent]) -> list[Problem]:
+def ids_agree(raws: Sequence[Any]) -> list[Problem]:
     """Find updates whose taskId or contextId is not that of the first Task."""
+    events = read_events(raws)
     first = next((event for event in events if event.kind == "task"), None)
     if first is None:
         return []
@@ -145,11 +144,11 @@ def ids_agree(events: Sequence[StreamEvent]) -> list[Problem]:
     return problems
 
 
-def nothing_after_terminal(events: Sequence[StreamEvent]) -> list[Problem]:
+def nothing_after_terminal(raws: Sequence[Any]) -> list[Problem]:
     """Find updates that come after a terminal state, other than a snapshot that repeats it."""
     ended = ""
     # The same state once more is a repetition and no change.
-    for number, event in enumerate(events):
+    for number, event in enumerate(read_events(raws)):
         repeats = event.kind == "task" and event.state == ended
         if ended and not repeats:
             found = f"event {number} ({event.kind or 'unknown'} {event.state}) follows the state {ended}".replace(
@@ -163,7 +162,7 @@ def nothing_after_terminal(events: Sequence[StreamEvent]) -> list[Problem]:
 
 @dataclass
 class Rebuilt:
-    """A task as its events tell of it.
+    """A task, put together from the events of its stream.
 
     :param artifacts: artifact id to its parts, joined as ``append`` says.
     :param problems: ``append`` and ``lastChunk`` that make no sense.
@@ -194,7 +193,7 @@ def rebuild(events: Sequence[StreamEvent]) -> Rebuilt:
 
 def _add_chunk(built: Rebuilt, number: int, body: Mapping[str, Any]) -> None:
     artifact = as_object(body.get("artifact"))
-    name, parts = _text(artifact, "artifactId"), _list(artifact.get("parts"))
+    name, parts = as_text(artifact.get("artifactId")), as_list(artifact.get("parts"))
     where = f"/{number}/artifactUpdate"
     if body.get("append") is True:
         if name not in built.artifacts:
@@ -215,7 +214,7 @@ def _add_chunk(built: Rebuilt, number: int, body: Mapping[str, Any]) -> None:
 
 def artifacts_of(task: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return artifact id to parts."""
-    return {_text(one, "artifactId"): _list(one.get("parts")) for one in as_objects(task.get("artifacts"))}
+    return {as_text(one.get("artifactId")): as_list(one.get("parts")) for one in as_objects(task.get("artifacts"))}
 
 
 def _joined(parts: Sequence[Any]) -> list[str]:
@@ -294,10 +293,5 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _excerpt(value: Any, limit: int = 160) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= limit else f"{text[:limit]}..."
+def _excerpt(value: Any) -> str:
+    return one_line(json.dumps(value, ensure_ascii=False), 160)

@@ -32,7 +32,7 @@ from pytest_a2a_bench.conformance.wire.reply import (
 )
 
 CARD_RULES: Mapping[str, str] = {"1.0": "CARD-007", "0.3": "V03-CARD-022"}
-"""Version -> the requirement that a card breaks that names what is not there."""
+"""Version -> the requirement that a card breaks by naming an interface that is not there."""
 
 Ask = Callable[[str, dict[str, Any], float], Awaitable[WireReply]]
 """Asks an operation with parameters in the form of 1.0, within some seconds."""
@@ -249,7 +249,7 @@ class Health:
         return CheckResult(requirement, binding, "error", reason=Redactor(self._target.secrets).text(why))
 
     def verdict(self, requirement: Requirement, binding: str, seconds: float = 0.0) -> CheckResult:
-        """Return the result of a check that the broken agent could not be judged by: the first one tells, once."""
+        """Return the result of a check of an agent that has stopped working: the first has the finding, others skip."""
         if self._reported_as:
             reason = f"{STOPPED}, see {self._reported_as}"
             return CheckResult(requirement, binding, "skipped", reason=reason, seconds=seconds)
@@ -286,7 +286,7 @@ class Health:
         return [a.reply.exchange for a in found[:SUSPECTS]]
 
     def _blame(self, asked: Asked) -> tuple[bool, bool, float]:
-        """Order by likelihood: what fared as every later request is a victim, and looking at things breaks little."""
+        """Order suspects: a request that got the same answer as later ones is a victim, and reading breaks little."""
         is_victim = self._broken is not None and asked.reply.describe() == self._broken.describe()
         is_look = asked.reply.exchange.method in _LOOKS
         return not is_victim, not is_look, asked.started
@@ -311,7 +311,7 @@ def absence(reply: WireReply) -> str:
     if exchange.binding == "GRPC":
         return _grpc_absence(reply)
     if reply.status is None:
-        return f"nobody answers: {reply.problem}" if reply.problem else ""
+        return f"no server answers: {reply.problem}" if reply.problem else ""
     if reply.status in _NOWHERE and not _says_a2a(reply):
         where = reply.headers.get("location", "")
         return f"HTTP {reply.status} from a server that has nothing there" + (
@@ -326,7 +326,7 @@ def absence(reply: WireReply) -> str:
 
 def _grpc_absence(reply: WireReply) -> str:
     if reply.status == _GRPC_UNAVAILABLE or (reply.status is None and reply.problem):
-        return f"nobody answers: {reply.problem or reply.describe()}"
+        return f"no server answers: {reply.problem or reply.describe()}"
     if reply.status == _GRPC_UNIMPLEMENTED and not (reply.error is not None and reply.error.name):
         return f"a gRPC server without A2A's service: {reply.describe()}"
     return ""

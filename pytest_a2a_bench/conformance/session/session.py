@@ -26,7 +26,6 @@ from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import is_late
 from pytest_a2a_bench.conformance.wire.http import open_wire
 from pytest_a2a_bench.conformance.wire.reply import (
-    CannotExpressError,
     NoAnswer,
     SkipCheck,
     Wire,
@@ -72,7 +71,7 @@ class Cache:
         return result
 
     def forget_exchanges(self) -> None:
-        """Let what shows how the agent behaves be made anew, and what failed; tasks that are over stay as they are."""
+        """Forget exchanges and failures, so that they are made anew; tasks that are over are kept."""
         for key in [k for k, made in self._made.items() if _may_go(k, made)]:
             del self._made[key]
 
@@ -206,16 +205,12 @@ class Session:
     async def _call(self, request: WireRequest) -> WireReply:
         if self._wire is None:
             self._wire = self._open()
-        try:
-            # Streams last as long as their task; counted among the slots they would starve the short requests.
-            async with contextlib.nullcontext() if request.stream else self._slots:
-                if name := _message_id(request):
-                    # Until there is an answer, also where the check that waits for it is stopped.
-                    self.unanswered[name] = time.monotonic()
-                return await self._wire.call(request)
-        except CannotExpressError as error:
-            # A form that the binding does not have is no defect: there is nothing that could be asked.
-            raise SkipCheck(f"cannot be asked over {request.operation} on {self.target.binding}: {error}") from error
+        # Streams last as long as their task; counted among the slots they would starve the short requests.
+        async with contextlib.nullcontext() if request.stream else self._slots:
+            if name := _message_id(request):
+                # Until there is an answer, also where the check that waits for it is stopped.
+                self.unanswered[name] = time.monotonic()
+            return await self._wire.call(request)
 
     def _open(self) -> Wire:
         target = self.target

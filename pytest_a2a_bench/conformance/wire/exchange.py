@@ -16,6 +16,10 @@ from pytest_a2a_bench.redact import HIDDEN, KNOWN, hide_secrets
 
 SHOWN_BYTES = 65_536
 """Most characters of one body that an exchange keeps as evidence; parsed bodies may be larger."""
+BODY_BYTES = 4_000_000
+"""Most bytes of a body that are read: twice a page of 100 tasks with artifacts of 20 KB."""
+STREAM_BYTES, STREAM_EVENTS = 8_000_000, 2_000
+"""Most bytes and events of a stream that are read; a larger stream is cut, and reported as such."""
 EVENTS_KEPT = 200
 EVENT_BYTES = 8_192
 """Most events of a stream that an exchange keeps as evidence, and most characters of one."""
@@ -48,22 +52,6 @@ def is_silence(exchange: Exchange, seconds: float) -> bool:
     # began.
     began = exchange.events or (exchange.response and exchange.binding != "GRPC")
     return exchange.problem == late(seconds) and not began
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much of one answer is read; larger ones are cut, and reported as such.
-
-    :param body_bytes: most bytes of a body. A page of 100 tasks with artifacts of 20 KB is half of it.
-    :param events: most events of a stream that are read.
-    :param stream_bytes: most bytes of a stream.
-    """
-
-    # An agent decides how much it sends, and the judge may not run out of memory for it: bytes are bounded, not
-    # patience.
-    body_bytes: int = 4_000_000
-    events: int = 2_000
-    stream_bytes: int = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,20 @@ from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation
 from pytest_a2a_bench.conformance.protocol.streams import is_end
 from pytest_a2a_bench.conformance.target import Target
-from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, dump, late
+from pytest_a2a_bench.conformance.wire.exchange import (
+    BODY_BYTES,
+    EVENT_BYTES,
+    EVENTS_KEPT,
+    STREAM_BYTES,
+    STREAM_EVENTS,
+    Redactor,
+    dump,
+    late,
+)
 from pytest_a2a_bench.conformance.wire.reply import (
     UNSET,
-    CannotExpressError,
     ReplyError,
+    SkipCheck,
     WireReply,
     WireRequest,
     read_grpc_error,
@@ -44,10 +53,9 @@ class GrpcWire:
 
     binding = "GRPC"
 
-    def __init__(self, target: Target, limits: Limits | None = None) -> None:
+    def __init__(self, target: Target) -> None:
         self.url, self.version, self.tenant = target.url, target.version, target.tenant
         self._auth, self._network = target.auth, target.network
-        self._limits = limits or Limits()
         self._redactor = Redactor(target.secrets)
         self._types = _load(target.version)
         self._target = read_target(target.url, target.endpoint)
@@ -55,10 +63,7 @@ class GrpcWire:
 
     def _open(self) -> grpc.aio.Channel:
         # A retry would hide the first answer.
-        options = [
-            ("grpc.max_receive_message_length", self._limits.body_bytes),
-            ("grpc.enable_retries", 0),
-        ]
+        options = [("grpc.max_receive_message_length", BODY_BYTES), ("grpc.enable_retries", 0)]
         has_token = source_of(self._auth.headers.get("Authorization", "")) is not None
         return open_channel(self._target, self._network, options, has_token=has_token)
 
@@ -69,7 +74,7 @@ class GrpcWire:
     async def call(self, request: WireRequest) -> WireReply:
         """Send a request and read the answer."""
         if request.path is not None or request.http_method or request.query:
-            raise CannotExpressError("gRPC has no URL paths, verbs and queries")
+            raise SkipCheck("gRPC has no URL paths, verbs and queries")
         # A method of no known name has no message types: it is sent empty, to see how the server refuses it.
         if request.operation not in OPERATIONS:
             return await self._invoke(request, request.operation, b"", None)
@@ -82,7 +87,7 @@ class GrpcWire:
         if self.version != "0.3":
             return op.name, op.request, op.reply
         if not op.grpc03[0]:
-            raise CannotExpressError(f"the 0.3 service of a2a-sdk has no {op.name}")
+            raise SkipCheck(f"the 0.3 service of a2a-sdk has no {op.name}")
         return op.grpc03
 
     def _message(self, name: str) -> Any:
@@ -104,7 +109,7 @@ class GrpcWire:
             message = json_format.ParseDict(params, self._message(name)())
         # ParseDict raises more than its own ParseError: TypeError and AttributeError for values of a wrong kind.
         except (json_format.ParseError, TypeError, AttributeError, ValueError, RecursionError) as error:
-            raise CannotExpressError(f"protobuf cannot hold this request: {error}") from error
+            raise SkipCheck(f"protobuf cannot hold this request: {error}") from error
         return bytes(message.SerializeToString())
 
     def _metadata(self, request: WireRequest) -> tuple[tuple[str, str], ...]:
@@ -120,12 +125,7 @@ class GrpcWire:
         return tuple((k.lower(), v) for k, v in pairs.items())
 
     async def _invoke(self, request: WireRequest, method: str, content: bytes, reply_type: Any) -> WireReply:
-        reading = _Reading(
-            request,
-            reply_type,
-            self._limits,
-            lambda details: explain_grpc(details, self._target, self._network),
-        )
+        reading = _Reading(request, reply_type, lambda details: explain_grpc(details, self._target, self._network))
         path = f"/{SERVICES[self.version]}/{method}"
         metadata = self._metadata(request)
         started = time.monotonic()
@@ -156,8 +156,8 @@ class GrpcWire:
 class _Reading:
     """One call while its answer is read."""
 
-    def __init__(self, request: WireRequest, reply_type: Any, limits: Limits, explain: Callable[[str], str]) -> None:
-        self.request, self.reply_type, self.limits, self.explain = request, reply_type, limits, explain
+    def __init__(self, request: WireRequest, reply_type: Any, explain: Callable[[str], str]) -> None:
+        self.request, self.reply_type, self.explain = request, reply_type, explain
         self.status: int | None = None
         self.headers: dict[str, str] = {}
         self.events: list[Any] = []
@@ -192,8 +192,8 @@ class _Reading:
             async for content in call:
                 size += len(content)
                 self._take(content, started)
-                if size > self.limits.stream_bytes or len(self.events) > self.limits.events:
-                    self.problem = f"the stream does not end within {self.limits.events} events"
+                if size > STREAM_BYTES or len(self.events) > STREAM_EVENTS:
+                    self.problem = f"the stream does not end within {STREAM_EVENTS} events"
                     return
                 if self.request.until is not None and self.request.until(self.events[-1]):
                     return
@@ -239,7 +239,7 @@ class _Reading:
             self.problem = self.explain(message) or f"gRPC UNAVAILABLE: {message:.300}"
         # The status is used for quotas, too; only the text tells that it is our own limit.
         elif name == "RESOURCE_EXHAUSTED" and "larger than max" in message:
-            self.problem = f"the answer is larger than {self.limits.body_bytes} bytes, and was not read"
+            self.problem = f"the answer is larger than {BODY_BYTES} bytes, and was not read"
         self.error = read_grpc_error(name, message, details)
 
     def text(self) -> str:

@@ -21,7 +21,15 @@ from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, rest_call
 from pytest_a2a_bench.conformance.protocol.streams import is_end
 from pytest_a2a_bench.conformance.target import Target
-from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, late
+from pytest_a2a_bench.conformance.wire.exchange import (
+    BODY_BYTES,
+    EVENT_BYTES,
+    EVENTS_KEPT,
+    STREAM_BYTES,
+    STREAM_EVENTS,
+    Redactor,
+    late,
+)
 from pytest_a2a_bench.conformance.wire.reply import (
     AUTH_STATUSES,
     UNSET,
@@ -72,10 +80,9 @@ class HttpWire:
     :param target: the interface; its version decides methods and paths.
     """
 
-    def __init__(self, target: Target, limits: Limits | None = None) -> None:
+    def __init__(self, target: Target) -> None:
         self.url, self.binding, self.version = target.url, target.binding, target.version
         self.tenant, self._auth = target.tenant, target.auth
-        self._limits = limits or Limits()
         self._redactor = Redactor(target.secrets)
         self._ids = itertools.count(1)
         # Without a client of httpx around them, which costs a tenth of a run: no redirect is followed, and an agent's
@@ -204,8 +211,8 @@ class HttpWire:
                 async for chunk in response.aiter_raw():
                     answer.body += chunk
                     answer.received = len(answer.body)
-                    if len(answer.body) > self._limits.body_bytes:
-                        answer.problem = f"the answer is larger than {self._limits.body_bytes} bytes, and was cut there"
+                    if len(answer.body) > BODY_BYTES:
+                        answer.problem = f"the answer is larger than {BODY_BYTES} bytes, and was cut there"
                         return
             # A stream that we left was not ended by the server, which is what checks of its end ask.
             answer.ended = not answer.stopped
@@ -215,21 +222,19 @@ class HttpWire:
     async def _read_events(
         self, response: httpx.Response, request: WireRequest, answer: _Answer, started: float
     ) -> None:
-        parser = SSEParser(self._limits.body_bytes)
+        parser = SSEParser(BODY_BYTES)
         async for chunk in _chunks(response):
             answer.received += len(chunk)
             # Bytes and events: one of both limits alone can be got around with many small events, or with one without
             # an end.
-            if answer.received > self._limits.stream_bytes or len(answer.events) > self._limits.events:
-                raise ProtocolError(
-                    f"the stream does not end within {self._limits.events} events and {self._limits.stream_bytes} bytes"
-                )
+            if answer.received > STREAM_BYTES or len(answer.events) > STREAM_EVENTS:
+                raise ProtocolError(f"the stream does not end within {STREAM_EVENTS} events and {STREAM_BYTES} bytes")
             for event in parser.feed(chunk) if chunk else parser.close():
                 answer.events.append(event.data)
                 answer.times.append(time.monotonic() - started)
                 # Before the next chunk is awaited: what waits for an event (a cancel, a second subscriber) must act
                 # meanwhile.
-                payload = self._payload(_json_or_none(event.data))
+                payload = self._payload(_document(event.data)[0])
                 if request.on_event is not None:
                     request.on_event(payload)
                 if answer.limit is not None and request.linger and is_end(payload):
@@ -291,7 +296,7 @@ class HttpWire:
         return dataclasses.replace(reply, document=document, result={} if document is None else document)
 
     def _read_stream(self, reply: WireReply, answer: _Answer) -> WireReply:
-        documents = [_json_or_none(text) for text in answer.events]
+        documents = [_document(text)[0] for text in answer.events]
         problem = reply.problem or ("an event of the stream is not JSON" if None in documents else "")
         errors = [e for e in map(self._event_error, documents) if e is not None]
         return dataclasses.replace(
@@ -347,7 +352,7 @@ def _with_query(url: str, query: Mapping[str, str]) -> str:
     return f"{url}{'&' if '?' in url else '?'}{urllib.parse.urlencode(query)}"
 
 
-def _document(body: bytes) -> tuple[Any, str]:
+def _document(body: bytes | str) -> tuple[Any, str]:
     try:
         return parse_json(body), ""
     except ProtocolError as error:
@@ -383,24 +388,17 @@ async def _limit(request: WireRequest, answer: _Answer) -> AsyncIterator[None]:
             waiting[-1].cancel()
 
 
-def _json_or_none(text: str) -> Any:
-    try:
-        return parse_json(text)
-    except ProtocolError:
-        return None
-
-
-def open_wire(target: Target, limits: Limits | None = None) -> Wire:
+def open_wire(target: Target) -> Wire:
     """Open a connection to one interface.
 
     :raises MissingExtraError: for gRPC, where it is not installed.
     :raises ProtocolError: if the address is none.
     """
     if target.binding != "GRPC":
-        return HttpWire(target, limits)
+        return HttpWire(target)
     # An extra: HTTP alone needs no grpcio.
     try:
         from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
     except ImportError as error:
         raise MissingExtraError("grpcio", "grpc", str(error)) from error
-    return GrpcWire(target, limits)
+    return GrpcWire(target)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from pytest_a2a_bench.a2a.bodies import as_list
 from pytest_a2a_bench.a2a.config import AuthParts
 from pytest_a2a_bench.conformance.finding import CARD, Exchange
 from pytest_a2a_bench.model.messages import json_object
@@ -28,10 +29,6 @@ UNSET: Final = _Unset()
 """Marks an argument that was not given, where None means something."""
 
 
-class CannotExpressError(Exception):
-    """A request has no form in this binding (protobuf has no field for it), so that nothing can be asked."""
-
-
 @dataclass(frozen=True, slots=True)
 class WireRequest:
     """One request, before it is spelled for a binding.
@@ -45,6 +42,7 @@ class WireRequest:
     :param linger: how many seconds a stream is read on after the event that ends its task; then it is left, with
         ``ended`` False. 0.0 for as long as there is time.
     :param query: added to the URL's query (HTTP bindings).
+    :param path: HTTP bindings: is asked with ``http_method`` below the interface's URL.
     :param auth: whether to send the user's credentials; or others in their place.
     """
 
@@ -119,10 +117,9 @@ _BY_REASON = {row.reason: row.name for row in ERRORS.values() if row.reason}
 class ReplyError:
     """An error, in the words that every binding shares.
 
-    :param name: the specification's name of it (``TaskNotFoundError``), empty where the answer does not tell.
+    :param name: the specification's name of it (``TaskNotFoundError``), empty where the answer does not say.
     :param code: JSON-RPC code, where that is the binding.
     :param details: the ``google.rpc`` objects, as JSON.
-    :param raw: the error as it came.
     """
 
     name: str = ""
@@ -173,14 +170,12 @@ class ReplyError:
 class WireReply:
     """One answer.
 
-    :param status: HTTP status, or gRPC status number.
     :param document: the whole body as JSON (with the JSON-RPC envelope), None where it is not JSON.
     :param result: the operation's result as JSON, None where there is none.
     :param events: results of the events of a stream, in order; ``documents`` are the same with their envelopes.
     :param ended: whether the server itself ended the answer, in time and in order.
     :param problem: why there is no answer that can be read, else empty.
     :param times: seconds after the request at which each event came.
-    :param rpc_id: the JSON-RPC id of the request.
     """
 
     exchange: Exchange
@@ -248,7 +243,7 @@ class WireReply:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def describe(self) -> str:
-        """Describe in a few words what was received."""
+        """Describe the answer in a few words."""
         if self.problem:
             return self.problem
         if self.error is not None:
@@ -268,7 +263,7 @@ class Wire(Protocol):
     async def call(self, request: WireRequest) -> WireReply:
         """Send a request and read the answer; the agent's answer never raises.
 
-        :raises CannotExpressError: if the binding has no form for the request.
+        :raises SkipCheck: if the binding has no form for the request.
         """
         ...
 
@@ -302,8 +297,7 @@ def read_rpc_error(raw: Any, status: int | None) -> ReplyError:
     # In Python True is 1, and in JSON it is no number. A code that is a text is one finding (ERR-001), not many.
     found = re.fullmatch(r"-?\d{1,9}", str(code), re.ASCII) if isinstance(code, int | str) else None
     number = int(found[0]) if found else None
-    data = raw.get("data")
-    details = tuple(data) if isinstance(data, list) else ()
+    details = tuple(as_list(raw.get("data")))
     name = _BY_CODE.get(number, "") if number is not None else ""
     return ReplyError(name, str(raw.get("message") or ""), number, status, "", details, raw)
 
@@ -314,8 +308,7 @@ def read_rest_error(document: Any, status: int) -> ReplyError:
     raw = document.get("error", document) if isinstance(document, Mapping) else document
     if not isinstance(raw, Mapping):
         return ReplyError(message=_as_json(raw), http_status=status, raw=document)
-    details = raw.get("details")
-    found = tuple(details) if isinstance(details, list) else ()
+    found = tuple(as_list(raw.get("details")))
     message = str(raw.get("message") or raw.get("detail") or raw.get("title") or "")
     # In AIP-193 the name of the gRPC status; in problem+json the HTTP status again, as a number.
     grpc_status = raw.get("status")
