@@ -226,8 +226,10 @@ class TestProxy:
             assert httpx.get(at.url + at.to("/go")).text == "gone"
             assert [line for line in lines if line] == ["data: 1", "data: 2"]
 
-    def test_a_body_that_is_too_long_is_refused(self, at: Controlled, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_body_that_is_too_long_is_refused(self, control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(controller, "MAX_BODY", 1000)
+        at = control()
+        at.wait("running")
 
         def chunks() -> Iterator[bytes]:
             yield from [b"x" * 400] * 3
