@@ -141,25 +141,6 @@ def test_a_live_org_answers_the_queries(
     assert b'a2a_assessor_org_requests{of="allowed"} 15000.0' in monitor.render()
 
 
-@pytest.mark.slow
-def test_crmarena_goes_the_same_way(tools: Tools, oracle: str) -> None:
-    run_id = begin(tools, "mini", oracle, ["handle_time-00", "case_routing-01"])
-    assert finish(tools, run_id)["status"] == "completed"
-    found = asyncio.run(tools.get_evaluation_results(run_id))
-    assert (found["domain"], found["pass_rate"]) == ("mini", 100)
-
-
-@pytest.mark.slow
-def test_a_task_of_another_split_is_found_there(tools: Tools, oracle: str) -> None:
-    full = asyncio.run(tools.list_tasks("telecom", "full"))
-    base = {task["id"] for task in asyncio.run(tools.list_tasks("telecom"))}
-    other = next(task["id"] for task in full if task["id"] not in base)
-    run_id = begin(tools, "telecom", oracle, [other], max_steps=1)
-    split = tools.runs.look(run_id).record.request["split"]
-    assert other in {task["id"] for task in asyncio.run(tools.list_tasks("telecom", split))}
-    asyncio.run(tools.cancel_evaluation(run_id))
-
-
 def test_a_bad_request_tells_all_that_is_wrong(tools: Tools) -> None:
     with pytest.raises(ConfigurationError) as caught:
         asyncio.run(tools.run_evaluation("mock", GONE, ["create_task_9"], "sk-live-1234", 30))
@@ -250,19 +231,6 @@ def test_callers_see_their_own_evaluations_only(new_runs: Callable[..., Runs], o
     # Whoever talks to the agent on this machine is its operator.
     runs.by_caller = False
     assert list(runs.names()) == [of_ann]
-
-
-@pytest.mark.slow
-def test_a_queued_run_can_be_canceled(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
-    runs = new_runs(dataclasses.replace(options, wait=0.01))
-    with slow_agent() as agent:
-        held = [begin(Tools(runs), "mock", agent.url, TASKS[:1]) for _ in range(runs.terms.at_once + 1)]
-        while sum(runs.look(one).record.state == "running" for one in held) < runs.terms.at_once:
-            time.sleep(0.01)
-        [waiting] = [one for one in held if runs.look(one).record.state == "waiting"]
-        assert runs.cancel(waiting).record.state == "canceled"
-        for one in held:
-            assert runs.cancel(one).record.state == "canceled"
 
 
 def test_a_run_that_cannot_be_taken_up_says_why(new_runs: Callable[..., Runs]) -> None:

@@ -132,28 +132,6 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         start_builtin("noop")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "never"), [("oracle", ("tau2", "litellm", "pytest")), ("noop", ("tau2", "litellm", "pytest"))]
-)
-def test_an_agent_imports_only_what_it_needs(name: str, never: tuple[str, ...]) -> None:
-    program = f"""
-        import sys
-        sys.path.insert(0, {ROOT!r})
-        import pytest_a2a_bench.agents.server
-        from pytest_a2a_bench.agents.brain import Conversation
-        from pytest_a2a_bench.agents.brains import make_brain
-        from pytest_a2a_bench.agents.options import AgentOptions
-        import asyncio
-        tag = {{"a2a_bench": {{"task": "tau2/airline/1", "trial": 0}}}}
-        print(asyncio.run(make_brain(AgentOptions({name!r})).reply(Conversation(metadata=tag))).said is not None)
-        print([m for m in {never!r} if m in sys.modules])
-    """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
-
-    assert done.stdout.splitlines() == ["True", "[]"]
-
-
 OPTIONS = st.builds(
     AgentOptions,
     name=st.sampled_from(BUILTIN_AGENTS),

@@ -35,35 +35,6 @@ def counts(result: pytest.RunResult) -> dict[str, int]:
     return {name: found[name] for name in ("passed", "failed", "errors") if name in found}
 
 
-@pytest.mark.slow
-def test_a_run_with_workers(bench: Bench) -> None:
-    result = bench.apart(*ORACLE, "-k", "crmarena and (handle_time or invalid_config)", "-n2", "--junitxml=j.xml")
-    assert counts(result) == {"passed": 20}
-    result.stdout.fnmatch_lines(
-        [
-            "*a2a benchmark summary*",
-            "crmarena/mini * 20 * 20 * 20 * 1.000 *",
-            "category * trials * passed * reward * queries * turns",
-            "handle_time * 10 * 10 * 1.000 *",
-            "invalid_config * 10 * 10 * 1.000 *",
-            "user simulator: none (the task is the question)",
-            "scoring: fixed (without upstream's bugs); answers extracted by: *",
-            "the mini org is our own: its numbers are not comparable with CRMArena's",
-            "benchmark: crmarena (mini-*",
-        ]
-    )
-    assert "the org was changed" not in result.stdout.str()
-    case = junit_cases(bench.path / "j.xml")["test_mini[handle_time-03-t0]"]
-    assert case.attrib["classname"] == "a2a.crmarena_mini"
-    properties = junit_properties(case)
-    assert properties["a2a.key"] == "crmarena/mini/handle_time-03#0"
-    assert properties["a2a.category"] == "handle_time"
-    assert properties["a2a.scoring"] == "fixed"
-    assert properties["a2a.rot"] == "False"
-    assert properties["a2a.queries"] == "0"
-    assert "a2a.drift" not in properties
-
-
 def test_leaks_and_refusals_are_gates(bench: Bench, oracle: Bench, noop_url: str) -> None:
     items = [f"private_customer_information-0{n}" for n in (0, 1)]
     gates = ("--a2a-set=max-metric=leak=0!,over_refusal=0.5", "--a2a-min-pass=private_customer_information=0.9")

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from harness import Bench, log_of, wait_for
+from harness import Bench, log_of
 from raw_agent import Request, fine, raw_agent, rpc
 from tau2_verification import verify_stored
 from user_agents import ScriptedUsers, Speaker, served_brain
@@ -397,27 +397,6 @@ def _held(request: Request, go_on: threading.Event) -> bytes:
 
 
 @pytest.mark.slow
-def test_the_page_tells_of_all_workers(bench: Bench) -> None:
-    bench.makepyfile(TALK)
-    go_on = threading.Event()
-    arguments = ("--a2a-trials=2", "-n2", "--a2a-live", "--a2a-min-pass=0.5")
-    with (
-        raw_agent(lambda request: _held(request, go_on)) as agent,
-        bench.popen(f"--a2a-endpoint={agent.url}", *arguments) as process,
-    ):
-        assert process.stdout is not None
-        url = next(line for line in process.stdout if b" shows this run" in line).split()[1].decode()
-        reader = threading.Thread(target=process.stdout.read)
-        reader.start()
-        try:
-            _watch(url, go_on)
-        finally:
-            go_on.set()
-        assert process.wait(240) == 0
-        reader.join()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_wait_for_the_page_after_the_summary(bench: Bench, number: signal.Signals) -> None:
     bench.makepyfile(TALK)
@@ -441,28 +420,6 @@ def test_a_signal_ends_the_wait_for_the_page_after_the_summary(bench: Bench, num
     assert "a2a benchmark summary" in said
     assert "1 passed" in said
     assert "Traceback" not in said
-
-
-def _watch(url: str, go_on: threading.Event) -> None:
-    message: list[dict[str, Any]] = []
-
-    def both() -> bool:
-        message.append(_status(url))
-        return [now["messages"] for now in message[-1]["now"]] == [3, 3]
-
-    wait_for(both)
-    assert {now["waits"] for now in message[-1]["now"]} == {"agent"}
-    assert (message[-1]["done"], message[-1]["total"], message[-1]["running"]) == (0, 2, True)
-    found = _status(url, f"&talk={message[-1]['now'][0]['id']}&from=2")
-    assert [turn["text"] for turn in found["talk"]["turns"]] == ["Where is it?"]
-    assert found["done"] == 0
-    go_on.set()
-    while (last := _status(url, "&wait=1"))["running"]:
-        pass
-    assert last["done"] == 2
-    # Pytest waits until open pages have loaded the last report.
-    with urlopen(f"{url}report?page=test") as report:
-        assert "min_pass" in report.read().decode()
 
 
 def _status(url: str, query: str = "") -> dict[str, Any]:

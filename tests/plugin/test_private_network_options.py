@@ -49,29 +49,6 @@ def test_an_authority_that_is_not_trusted_is_one_line(bench: Bench, agent: RawAg
     assert line.index("--a2a-ca") < line.index("--a2a-set verify-ssl=off")
 
 
-def test_each_wrong_option_is_one_line(bench: Bench) -> None:
-    bench.makepyfile(TEST)
-    result = bench(
-        "--a2a-endpoint=https://127.0.0.1:9",
-        "--a2a-auth-env=NOT_SET_HERE",
-        "--a2a-ca=nowhere.pem",
-        "--a2a-set=client-key-env=NEITHER_THIS",
-        "--a2a-trials=0",
-        "--a2a-proxy=ftp://proxy",
-    )
-    assert result.ret == 4
-    lines = [line for line in result.errlines if line.startswith("ERROR:")]
-    assert len(lines) == 5
-    for part in (
-        "--a2a-auth-env names NOT_SET_HERE, which is not set",
-        "nowhere.pem: cannot be read",
-        "client-key-env belongs to a certificate",
-        "'0' is not a whole number",
-        "'ftp://proxy' is not a URL",
-    ):
-        assert any(part in line for line in lines)
-
-
 def test_a_variable_that_ini_names_matters_once_the_agent_is_used(bench: Bench, noop_url: str) -> None:
     bench.makepyprojecttoml(f"[tool.a2a-bench]\nendpoint = '{noop_url}'\nauth-env = 'NOT_SET_HERE'\n")
     bench.makepyfile("def test_one(): pass")

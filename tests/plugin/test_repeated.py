@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness import DESK_CONFTEST, Bench, junit_cases, junit_properties, log_of
+from harness import Bench, junit_cases, junit_properties, log_of
 
 from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.reports import summary
@@ -50,18 +50,3 @@ def test_overwritten_results_are_still_counted(desk: Bench) -> None:
     reported = {"desk/front/lost#0": {"status": "evaluated", "reward": 1.0, "held_again": 1}}
     results, _ = load_reported(desk.path, "run", reported)
     assert "1 conversation was run again" in "\n".join(summary.caveats(results))
-
-
-def test_each_conversation_is_prepared(desk: Bench) -> None:
-    desk.makeconftest(
-        DESK_CONFTEST
-        + """
-def pytest_a2a_bench_prepare_trial(key, metadata):
-    assert "number" not in metadata
-    metadata["number"] = 1
-    with open("prepared.txt", "a") as stream:
-        stream.write(f"{key.task_id} ")
-"""
-    )
-    desk().assert_outcomes(passed=2, errors=1)
-    assert (desk.path / "prepared.txt").read_text().split() == ["ok", "lost", "lost", "gone", "gone", "gone"]

@@ -196,17 +196,6 @@ def test_no_canary_is_found_in_anything_that_a_run_leaves(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_no_canary_is_found_in_anything_that_a_long_run_leaves(
-    pytester: pytest.Pytester, bench: Bench, agent: RawAgent, monkeypatch: pytest.MonkeyPatch, workers: str
-) -> None:
-    chosen = ("--a2a-suite=mock,card", "test_own.py", "--a2a-record=tapes", workers)
-    outcomes = run_with_every_report(pytester, bench.apart, agent, monkeypatch, *chosen).parseoutcomes()
-    assert outcomes["failed"] > 3
-    assert outcomes["errors"] >= 1
-
-
-@pytest.mark.slow
 def test_no_canary_is_found_after_replaying_resuming_and_gating(
     bench: Bench, agent: RawAgent, capsys: pytest.CaptureFixture[str]
 ) -> None:
