@@ -24,6 +24,8 @@ from assessor_server import Caller
 from builtin_server import served
 from fake_llm import FakeLLM, Step, call, say, status
 
+from pytest_a2a_bench.adk.options import AdkOptions
+from pytest_a2a_bench.adk.runs import Runs
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.platforms.process import free_port
@@ -288,3 +290,21 @@ def test_conformance_finds_nothing_of_ours(tmp_path: Path, capsys: pytest.Captur
         ("0.3", "JSONRPC"),
     }
     assert found <= set(THEIRS), {one: requirement(one).text for one in found - set(THEIRS)}
+
+
+def test_the_protocol_is_evaluated_as_tasks_are(tmp_path: Path, noop_url: str) -> None:
+    from adk_talk import answers, run, scripted, talk
+
+    from pytest_a2a_bench.adk.agent import make_evaluator
+
+    options = AdkOptions(results=tmp_path / "results", wait=60)
+    runs = Runs(options)
+    run_id = runs.start("conformance", noop_url, []).record.name
+    words = '{"summary": "It is good.", "key_findings": [], "recommendations": []}'
+    model = scripted(
+        ("get_evaluation_status", {"run_id": run_id}), ("results_interpreter", {"run_id": run_id}), words, "Done."
+    )
+    events = run(talk(make_evaluator(runs=runs, model=model), options.results, "how is it?"))
+    runs.close()
+    assert answers(events, "get_evaluation_status")[0]["status"] == "completed"
+    assert "kept by pytest-a2a-bench noop" in answers(events, "results_interpreter")[0]["numbers"]

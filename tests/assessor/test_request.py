@@ -6,21 +6,24 @@ import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
 from assessor_server import LOCAL, Caller, ask_raw, gen3, served
 from hypothesis import given
 from hypothesis import strategies as st
+from made_trials import made_trial
 from one_test import in_one_test
 
+from pytest_a2a_bench.assessor import result as assessor_result
 from pytest_a2a_bench.assessor.request import MEMBERS, BadRequest, Evaluation, Request, parse
 from pytest_a2a_bench.assessor.result import whole_numbers
 from pytest_a2a_bench.assessor.terms import Terms, _settings, known_domains, plan
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.model import Part
+from pytest_a2a_bench.model import Part, Turn
 
 DOMAINS: dict[str, Evaluation] = {
     "airline": "tau2",
@@ -376,3 +379,20 @@ def test_whole_numbers_are_whole(url: str, oracle_url: str) -> None:
         numbers = (result["score"], result["max_score"], result["results"][0]["num_turns"], result["errors"]["count"])
         assert all(type(number) is int for number in numbers), result
         assert type(result["intervals"]["pass_rate"]["low"]) is float
+
+
+def test_the_summary_names_an_agent_that_calls_no_tool_once_and_how_tools_were_described() -> None:
+    keys = [f"tau2/mock/task_{number}#0" for number in range(3)]
+    said: dict[str, Any] = {"transcript": (Turn("agent", "hello"),), "turn_latencies": (0.1,), "dialect": "agentbeats"}
+    results = tuple(made_trial(key, success=False, **said, provenance={"dialect_option": "agentbeats"}) for key in keys)
+    found = SimpleNamespace(
+        results=results,
+        plan=SimpleNamespace(request=SimpleNamespace(domain="mock")),
+        agent="Hello 1.0.0",
+        interface="A2A 1.0 jsonrpc",
+        seconds=1.0,
+    )
+    lines = list(assessor_result._trial_lines(cast("Any", found)))
+    assert lines[1].startswith("the agent called no tool in any of 3 conversations; doing nothing scores 0.00 here")
+    assert "in the dialect 'agentbeats'" in lines[2]
+    assert sum("called no tool" in line for line in lines) == 1

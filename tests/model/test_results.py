@@ -111,6 +111,27 @@ def test_newer_trial_files_are_refused() -> None:
         TRIAL.parse(json.dumps(data).encode(), Path("t.json"))
 
 
+def test_members_that_tests_assert_on() -> None:
+    trial = result(
+        reward_info=Reward(1.0),
+        transcript=(
+            Turn("user", "hi"),
+            Turn("agent", calls=(ToolCall("a"), ToolCall("b"))),
+            Turn("tool", "x", requestor="agent"),
+            Turn("agent", "done"),
+        ),
+        metrics=(metric(1.0), metric(300.0)),
+        turn_latencies=(0.1, 0.3),
+        agent_usage=Usage(10, 5, 0.25),
+        user_usage=Usage(1, 1, 0.5),
+    )
+    assert trial.turns == 2
+    assert [c.name for c in trial.tool_calls] == ["a", "b"]
+    assert trial.latency == pytest.approx(0.2)
+    assert (trial.tokens, trial.cost) == (15, 0.75)
+    assert "tau2/airline/12#0" in repr(trial)
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -348,6 +348,19 @@ def test_printing_shows_every_trial(browser: Browser, page: Path) -> None:
     assert len(keys_shown(browser)) == 50
 
 
+@pytest.mark.parametrize("chosen", ["", "dark"])
+def test_paper_is_light_also_where_the_screen_is_dark(browser: Browser, page: Path, chosen: str) -> None:
+    browser.open(page, dark=True)
+    browser.run("if (arguments[0]) theme.set(arguments[0])", chosen)
+    ink = "return getComputedStyle(document.body).color"
+    assert browser.run(ink) == "rgb(232, 230, 225)"
+    dark = {"name": "prefers-color-scheme", "value": "dark"}
+    browser.command("Emulation.setEmulatedMedia", media="print", features=[dark])
+    assert browser.run(ink) == "rgb(32, 35, 42)"
+    browser.command("Emulation.setEmulatedMedia", media="")
+    browser.run("localStorage.clear()")
+
+
 def test_a_thousand_long_trials_can_be_filtered_and_each_be_opened(browser: Browser, tmp_path: Path) -> None:
     trials = list(many_trials(1_000, turns=3))
     browser.open(write(tmp_path, Contents(trials=trials)))
