@@ -6,8 +6,9 @@ import pytest
 from one_test import in_one_test
 
 from pytest_a2a_bench.a2a.auth import explain_refusal, place
-from pytest_a2a_bench.a2a.card import AgentCard, parse_card, read_target
+from pytest_a2a_bench.a2a.card import AgentCard, origin_of, parse_card, read_target
 from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig, Credentials, may_receive
+from pytest_a2a_bench.errors import ProtocolError
 
 
 @in_one_test(
@@ -48,6 +49,13 @@ def test_credentials_are_bound_to_the_origin(url: str, allowed: bool) -> None:
     assert may_receive(url, config) is allowed
 
 
+def test_names_of_the_loopback_are_one_host() -> None:
+    assert origin_of("http://localhost:9") == origin_of("http://127.0.0.1:9") == origin_of("http://[::1]:9/x")
+    assert origin_of("http://localhost:9") != origin_of("http://localhost:8")
+    assert origin_of("127.0.0.1:9") == origin_of("http://127.0.0.1:9")
+    assert origin_of("ipv6:[::1]:9") == origin_of("ipv4:127.0.0.1:9") == origin_of("http://127.0.0.1:9")
+
+
 def card(security: Any, **schemes: Any) -> AgentCard:
     return parse_card({"url": "http://a", "securitySchemes": schemes, "security": security}, "http://a")
 
@@ -83,6 +91,16 @@ def test_basic_wants_user_and_password() -> None:
     parts = place(Credentials("me:pw"), card([{"basic": []}], basic=BASIC))
     assert parts.headers == {"Authorization": "Basic bWU6cHc="}
     assert "bWU6cHc=" not in repr(parts)
+
+
+def test_explanations_name_what_to_do() -> None:
+    bare = ClientConfig("https://a")
+    assert "A2A_AUTH_TOKEN" in explain_refusal("https://a/rpc", bare, sent=False)
+    config = ClientConfig("https://a", auth=Credentials("tok", "MY_TOKEN"))
+    assert "MY_TOKEN was sent and refused" in explain_refusal("https://a/rpc", config, sent=True)
+    withheld = explain_refusal("https://b:1/rpc", config, sent=False)
+    assert "A2A_ALLOWED_ORIGINS=https://b:1" in withheld
+    assert "tok" not in withheld.replace("MY_TOKEN", "")
 
 
 @pytest.mark.parametrize(
@@ -127,3 +145,8 @@ def test_an_address_with_its_own_name_server_cannot_be_allowed() -> None:
 )
 def test_grpc_targets(url: str, endpoint: str, address: str, tls: bool) -> None:
     assert read_target(url, endpoint) == (address, tls)
+
+
+def test_unknown_grpc_scheme() -> None:
+    with pytest.raises(ProtocolError, match="unknown scheme"):
+        read_target("ftp://agent", "http://agent")

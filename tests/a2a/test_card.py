@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from raw_agent import Answer, RawAgent, Request, raw_agent, response, rpc
 
-from pytest_a2a_bench.a2a.card import AgentCard, card_urls, choose_interface, narrow_to_endpoint, parse_card
+from pytest_a2a_bench.a2a.card import AgentCard, card_urls, choose_interface, load_card, narrow_to_endpoint, parse_card
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.card import fetch_card
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.errors import CardError, EndpointUnreachableError, TransportError
+from pytest_a2a_bench.model import Part
 
 URL = "http://agent.example:9000/.well-known/agent-card.json"
 
@@ -68,6 +69,24 @@ def test_card_of_0_3() -> None:
     ]
 
 
+def test_mixed_card_offers_both_versions() -> None:
+    raw = {
+        "url": "http://a/old",
+        "protocolVersion": "1.0",
+        "supportedInterfaces": [{"url": "http://a/new", "protocolBinding": "JSONRPC"}],
+    }
+    assert interfaces(raw) == [("http://a/new", "jsonrpc", "1.0"), ("http://a/old", "jsonrpc", "0.3")]
+
+
+def test_nulls_everywhere_and_doubled_interfaces() -> None:
+    entry = {"url": "http://a/", "protocolBinding": None, "protocolVersion": None, "tenant": None}
+    raw: dict[str, Any] = {"supportedInterfaces": [entry, entry, None, {"url": None}, 3], "capabilities": None}
+    raw |= {"name": None, "url": None, "additionalInterfaces": None, "securitySchemes": None, "security": [None]}
+    card = parse_card(raw, URL)
+    assert [str(i) for i in card.interfaces] == ["jsonrpc 1.0 at http://a/"]
+    assert (card.name, card.security, card.streaming) == ("", (), False)
+
+
 @pytest.mark.parametrize(
     ("url", "read_as"),
     [
@@ -82,10 +101,20 @@ def test_urls_that_cannot_be_called_are_put_right_and_noted(url: str, read_as: s
     assert repr(url) in card.notes[0]
 
 
+def test_grpc_address_is_left_as_it_is_but_for_wildcards() -> None:
+    raw = {"supportedInterfaces": [{"url": "0.0.0.0:50051", "protocolBinding": "GRPC"}]}
+    assert interfaces(raw) == [("agent.example:50051", "grpc", "1.0")]
+
+
 @pytest.mark.parametrize("raw", [[], None, "x", {}, {"name": "x"}, {"url": ""}, {"url": "http://[bad"}])
 def test_unreadable_cards(raw: Any) -> None:
     with pytest.raises(CardError, match=URL):
         parse_card(raw, URL)
+
+
+def test_html_is_shown() -> None:
+    with pytest.raises(CardError, match=r"begins with '<!DOCTYPE html>"):
+        load_card(b"<!DOCTYPE html>" + b"x" * 9000, URL)
 
 
 def test_card_urls() -> None:
@@ -134,6 +163,14 @@ def test_grpc_is_not_chosen_by_itself_without_grpcio() -> None:
     assert choose_interface(card, transport="grpc", grpc=False).transport == "grpc"
     with pytest.raises(CardError, match=r"pip install .*\[grpc\]"):
         choose_interface(offering(("GRPC", "1.0")), grpc=False)
+
+
+def test_one_that_does_not_answer_is_passed_over() -> None:
+    card = offering(("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"))
+    first = choose_interface(card)
+    assert choose_interface(card, gone=first.url).transport == "rest"
+    with pytest.raises(CardError, match="no interface"):
+        choose_interface(offering(("JSONRPC", "1.0")), gone=first.url)
 
 
 def test_nothing_fits_lists_what_there_is() -> None:
@@ -208,6 +245,21 @@ def test_both_views_of_a_card_are_judged() -> None:
     assert any(f.rule == "CARD-003" and not f.found.startswith("without") for f in subject.findings)
 
 
+def test_a_card_for_one_version_has_one_view() -> None:
+    with raw_agent(serving("1.0"), {}) as agent:
+        subject = look_at(ClientConfig(endpoint=agent.url))
+    assert subject.interfaces == ("1.0 JSONRPC",)
+    assert not any(f.rule.startswith("V03-") or f.found.startswith("without") for f in subject.findings)
+
+
+def test_a_card_that_is_refused_in_both_says_why(connect: Connect) -> None:
+    with (
+        raw_agent(serving(), {}) as agent,
+        pytest.raises(CardError, match="at least one interface with a protocol version"),
+    ):
+        connect(agent.url).card()
+
+
 # An endpoint that accepts the connection and says nothing when it is asked for its card.
 
 
@@ -228,6 +280,18 @@ def silent() -> Iterator[RawAgent]:
         over.set()
 
 
+def test_silence_is_an_unreachable_endpoint(silent: RawAgent, connect: Connect) -> None:
+    with pytest.raises(EndpointUnreachableError, match=SILENCE):
+        connect(silent.url, timeout=0.3).card()
+
+
+def test_a_turn_does_not_claim_its_own_time_for_it(silent: RawAgent, connect: Connect) -> None:
+    session = connect(silent.url, timeout=0.3).session()
+    # The agent would answer at the end of the turn's time, with 503 and not with silence.
+    with pytest.raises(EndpointUnreachableError, match=SILENCE):
+        session.send([Part.of_text("hello")], timeout=300)
+
+
 def test_a_short_read_timeout_counts_too(silent: RawAgent, connect: Connect) -> None:
     with pytest.raises(EndpointUnreachableError, match=SILENCE):
         connect(silent.url, read_timeout=0.3).card()
@@ -245,6 +309,12 @@ def test_waiting_outlives_silence(silent: RawAgent, connect: Connect) -> None:
 
     silent.handler = handler
     assert connect(silent.url, timeout=0.3).wait_until_ready(10).name == "late"
+
+
+def test_waiting_for_silence_ends(silent: RawAgent, connect: Connect) -> None:
+    with pytest.raises(EndpointUnreachableError, match=SILENCE):
+        connect(silent.url, timeout=0.3).wait_until_ready(1)
+    assert len(silent.requests) > 1
 
 
 # The agent that was meant: another one at the server's root is not tested in its place.
@@ -357,6 +427,17 @@ def gone() -> str:
         return agent.url
 
 
+def name_interface(agent: RawAgent, url: str) -> None:
+    agent.card["supportedInterfaces"] = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
+
+
+def test_the_interface_is_tried_before_the_first_message(connect: Connect) -> None:
+    with raw_agent(lambda _: None) as agent:
+        name_interface(agent, gone())
+        with pytest.raises(EndpointUnreachableError, match=r"the agent card of .* names this address"):
+            connect(agent.url).wait_until_ready()
+
+
 def test_a_gateway_with_nobody_behind_it_is_no_agent(connect: Connect) -> None:
     with (
         raw_agent(lambda _: response("nobody", "502 Bad Gateway", "text/plain")) as agent,
@@ -372,3 +453,14 @@ def test_any_other_answer_means_that_the_agent_is_there(connect: Connect, status
         assert connection.wait_until_ready().name == "raw"
         connection.wait_until_ready()
         assert [r.json["method"] for r in agent.messages] == ["GetTask"]  # once
+
+
+def test_an_interface_that_starts_late_is_waited_for(connect: Connect) -> None:
+    def handler(request: Request) -> bytes:
+        late = len(agent.messages) > 2
+        return rpc(MESSAGE, request) if late else response("nobody", "503 Service Unavailable", "text/plain")
+
+    with raw_agent(handler) as agent:
+        connection = connect(agent.url)
+        connection.wait_until_ready(60)
+        assert connection.session().send([Part.of_text("hello")]).text == "fine"

@@ -16,6 +16,7 @@ from pytest_a2a_bench.a2a.codec import (
     InMessage,
     InTask,
     OutMessage,
+    StatusUpdate,
     read_event,
     read_part,
     read_state,
@@ -28,6 +29,29 @@ from pytest_a2a_bench.model import Part
 
 FORMS: tuple[Form, ...] = ("1.0", "0.3", "0.3-proto")
 MESSAGE = OutMessage("m1", (Part.of_text("hi"),), "c1", "t1", {"k": 1})
+
+
+def test_writing_1_0() -> None:
+    assert write_send(MESSAGE, "1.0", "acme") == {
+        "message": {
+            "messageId": "m1",
+            "role": "ROLE_USER",
+            "parts": [{"text": "hi"}],
+            "contextId": "c1",
+            "taskId": "t1",
+            "metadata": {"k": 1},
+        },
+        "configuration": {"acceptedOutputModes": ["text/plain", "application/json"]},
+        "tenant": "acme",
+    }
+
+
+def test_writing_0_3() -> None:
+    params = write_send(OutMessage("m1", (Part.of_text("hi"),)), "0.3", "acme")
+    assert params == {
+        "message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hi"}]},
+        "configuration": {"acceptedOutputModes": ["text/plain", "application/json"], "blocking": True},
+    }
 
 
 def test_writing_0_3_proto() -> None:
@@ -99,11 +123,33 @@ def test_task_shapes(raw: Any) -> None:
     assert read_task(raw, "1.0") == InTask("t", "c", "submitted")
 
 
+def test_update_shapes() -> None:
+    status = {"taskId": "t", "contextId": "c", "status": {"state": "working"}, "final": False}
+    for raw in ({"statusUpdate": status}, {"kind": "status-update", **status}, status):
+        assert read_event(raw, "0.3") == StatusUpdate("t", "c", "working")
+    artifact = {"taskId": "t", "artifact": {"artifactId": "a", "parts": [{"text": "x"}]}, "append": True}
+    for raw in ({"artifactUpdate": artifact}, {"kind": "artifact-update", **artifact}, artifact):
+        event = read_event(raw, "1.0")
+        assert event.append  # type: ignore[union-attr]
+        assert event.artifact.parts == (Part.of_text("x"),)  # type: ignore[union-attr]
+
+
 def test_data_of_the_proto_form_is_unwrapped_only_there() -> None:
     nested = {"data": {"data": {"a": 1}}}
     assert read_part(nested, "0.3-proto") == Part.of_data({"a": 1})
     assert read_part(nested, "1.0") == Part.of_data({"data": {"a": 1}})
     assert read_part({"kind": "data", **nested}, "0.3-proto") == Part.of_data({"data": {"a": 1}})
+
+
+@in_one_test("raw", [None, 3, "text", [], {}, {"answer": 42}, {"kind": "novel"}, {"task": 3}])
+def test_invalid_events_are_protocol_errors(raw: Any) -> None:
+    with pytest.raises(ProtocolError):
+        read_event(raw, "1.0")
+
+
+def test_a_message_is_not_a_task() -> None:
+    with pytest.raises(ProtocolError, match="expected a task"):
+        read_task({"message": {"parts": []}}, "1.0")
 
 
 @in_one_test(
@@ -154,6 +200,15 @@ json_values = st.recursive(
 def test_reading_never_raises_anything_else(raw: Any, form: Form) -> None:
     with contextlib.suppress(ProtocolError):
         read_event(raw, form)
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_parsing_never_raises_anything_else(body: bytes) -> None:
+    try:
+        value = parse_json(body)
+    except ProtocolError:
+        return
+    json.dumps(value, ensure_ascii=False).encode()
 
 
 @pytest.mark.parametrize("body", [b"NaN", b"[Infinity]", b"-Infinity", b"[" * 200_000, b"\xff", b""])

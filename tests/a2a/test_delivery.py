@@ -9,6 +9,8 @@ from __future__ import annotations
 import collections
 import itertools
 import json
+import random
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from pytest_a2a_bench.trials.trial import Client
 
 TURNS = 3
 TRANSPORTS = ("jsonrpc", "rest", "grpc")
+WIRES = [(t, v) for t in TRANSPORTS for v in ("1.0", "0.3")]
 
 
 class Counting:
@@ -162,6 +165,12 @@ def test_an_undelivered_message_is_sent_again_within_the_conversation(
         assert results[0].wire.retries == 1
 
 
+def test_a_503_that_asks_to_come_again_is_no_promise(hold: Hold, agent: Scripted) -> None:
+    results = hold(lambda n: "503 retry" if n == 2 else None, 1)
+    assert results[0].held_again == ("HTTP 503",)
+    assert_delivered_once(agent)
+
+
 @pytest.mark.parametrize(("redeliver", "held"), [(0, 1), (1, 2), (2, 3)])
 def test_after_so_many_times_it_is_an_error_of_its_own(hold: Hold, agent: Scripted, redeliver: int, held: int) -> None:
     [result] = hold(lambda n: "502", 1, redeliver=redeliver)
@@ -218,3 +227,21 @@ def test_a_run_that_stops_holds_nothing_again(hold: Hold, agent: Scripted) -> No
 
     [result] = hold(lambda n: "502", 1, benchmark=Stopping())
     assert (result.error_type, result.held_again) == ("DeliveryUncertain", ())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("transport", "protocol"), WIRES)
+def test_many_trials_through_a_bad_network(hold: Hold, agent: Scripted, transport: str, protocol: str) -> None:
+    source, lock = random.Random(f"{transport} {protocol}"), threading.Lock()
+    faults = AFTER_GRPC if transport == "grpc" else (*AFTER, *BEFORE)
+
+    def choose(number: int) -> Fault | None:
+        with lock:
+            return source.choice(faults) if source.random() < 0.15 else None
+
+    results = hold(choose, 40, transport, protocol)
+    wrong = [(r.status, r.error_type, r.error) for r in results if r.status == "evaluated" and not r.success]
+    assert wrong == []
+    assert {r.error_type for r in results} <= {None, "DeliveryUncertain"}
+    assert sum(bool(r.held_again) for r in results) > 2
+    assert_delivered_once(agent)

@@ -13,17 +13,21 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import httpcore
 import httpx
 import pytest
 import respx
 from raw_agent import MESSAGE, RawAgent, Request, event, fine, response, rpc, say, scripted, stream_head
 
 from pytest_a2a_bench.a2a import loop, requests
+from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.client import AgentConnection
-from pytest_a2a_bench.a2a.config import Credentials
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.http import HttpEdge
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
     AuthenticationError,
+    CardError,
     DeliveryUncertain,
     EndpointUnreachableError,
     ProtocolError,
@@ -98,6 +102,13 @@ def test_gateway_trouble_leaves_the_delivery_uncertain(serve: Serve, connect: Co
     assert len(agent.messages) == 1
 
 
+def test_500_is_not_repeated(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("Traceback ...", "500 Internal Server Error", "text/plain"))
+    with pytest.raises(TransportError, match="HTTP 500"):
+        say(connect(agent.url, max_retries=3))
+    assert len(agent.messages) == 1
+
+
 def broken_stream(request: Request) -> Iterator[bytes]:
     """Begin a task in a stream, and close the connection before the chunks end."""
     yield stream_head().replace(b"Connection: close", b"Transfer-Encoding: chunked")
@@ -152,6 +163,47 @@ def test_an_answer_that_does_not_arrive_leaves_the_delivery_uncertain(
     assert [m.json["method"] for m in agent.messages].count("GetTask") == len(agent.messages) - 1
 
 
+async def _edge_of(connection: AgentConnection) -> HttpEdge:
+    return connection._edge_here()
+
+
+def test_a_body_that_did_not_leave_is_sent_again(connect: Connect) -> None:
+    """httpcore is told to fail while it writes: no server can be made to break at that very moment."""
+
+    class Broken(httpcore.AsyncMockStream):
+        async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+            written.append(buffer)
+            if b"POST" not in buffer and len(answers) == 1:
+                raise httpcore.WriteError("broken pipe")
+
+    class Backend(httpcore.AsyncMockBackend):
+        async def connect_tcp(self, *args: Any, **options: Any) -> httpcore.AsyncNetworkStream:
+            return Broken([answers.pop(0)])
+
+    refusal = response("starting", "503 Service Unavailable", "text/plain", Retry_After="0")
+    written: list[bytes] = []
+    answers = [refusal, response({"jsonrpc": "2.0", "id": 1, "result": REPLY_0_3})]
+    card = parse_card({"name": "x", "url": "http://agent.test/rpc"}, "http://agent.test/")
+    config = ClientConfig("http://agent.test", max_retries=1, backoff_base=0.0)
+    with AgentConnection(config, card) as connection:
+        connection._enter_loop = lambda: None  # type: ignore[method-assign]
+        edge = loop.run(_edge_of(connection))
+        pools = edge._transport._route(httpx.URL("http://agent.test")).pools
+        pools._add()._pool._network_backend = Backend([])
+        pools._free.extend(pools._all)
+        session = connection.session()
+        assert session.send([Part.of_text("hello")]).text == "fine"
+    assert [(m.status_code, m.attempt) for m in session.metrics] == [(503, 1), (200, 2)]
+    assert sum(b"POST" in w for w in written) == 2
+
+
+def test_json_that_is_cut_where_a_task_is_asked_for_is_asked_for_again(serve: Serve, connect: Connect) -> None:
+    begun = {"task": task("TASK_STATE_WORKING")}
+    cut = [stream_head("application/json"), CUT]
+    agent = serve(scripted(lambda r: rpc(begun, r), lambda _: iter(cut), lambda r: rpc(DONE, r)))
+    assert say(connect(agent.url, max_retries=1)).text == "fine"
+
+
 def test_a_web_page_that_is_too_large_is_no_answer_of_the_agents(serve: Serve, connect: Connect) -> None:
     agent = serve(lambda _: response("<html>" + "x" * 5000, kind="text/html; charset=utf-8"))
     with pytest.raises(ProtocolError, match="text/html, expected an A2A answer") as caught:
@@ -202,6 +254,21 @@ def test_where_the_first_interface_does_not_answer_the_next_is_used(serve: Serve
     )
 
 
+def test_an_interface_that_is_gone_and_has_not_moved_is_an_error(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("gone", "404 Not Found", "text/plain"))
+    with pytest.raises(ProtocolError, match=rf"HTTP 404 .*; the agent card of {agent.url} names this address"):
+        say(connect(agent.url))
+    assert len(agent.messages) == 1
+    assert len(agent.requests) == 3  # the card, the message, and the card once more
+
+
+def test_nothing_listens(connect: Connect) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(EndpointUnreachableError, match="is the agent running"):
+        connect(f"http://127.0.0.1:{port}").card()
+
+
 def test_unknown_host_is_not_repeated(connect: Connect) -> None:
     # With repetitions, the time for a card would be over before the last of them.
     connection = connect("http://agent.invalid", max_retries=5, backoff_base=5)
@@ -243,6 +310,17 @@ def test_silence_ends_at_the_read_timeout(serve: Serve, connect: Connect) -> Non
         say(connect(serve(silence).url, read_timeout=0.2))
 
 
+def test_endless_stream_of_comments_ends_at_the_turn_limit(serve: Serve, connect: Connect) -> None:
+    def comments(_: Request) -> Iterator[bytes]:
+        yield stream_head()
+        while True:
+            time.sleep(0.02)
+            yield b": still here\n\n"
+
+    with pytest.raises(TurnTimeoutError):
+        say(connect(serve(comments).url, streaming="on", timeout=0.4))
+
+
 # --- size and shape ---
 
 
@@ -258,6 +336,17 @@ def test_huge_body_is_dropped_early(serve: Serve, connect: Connect) -> None:
     with pytest.raises(AgentOutcomeError, match="larger than 1000000 bytes"):
         say(connect(agent.url, bounds=Bounds(bytes=1_000_000)))
     assert sum(sent) < 50_000_000  # what the sockets' buffers took
+
+
+def test_endless_event_is_dropped(serve: Serve, connect: Connect) -> None:
+    def endless(_: Request) -> Iterator[bytes]:
+        yield stream_head()
+        yield b"data: "
+        while True:
+            yield b"x" * 65536
+
+    with pytest.raises(AgentOutcomeError, match="larger than 1000000 bytes"):
+        say(connect(serve(endless).url, streaming="on", bounds=Bounds(bytes=1_000_000)))
 
 
 def test_compressed_bomb_is_dropped(serve: Serve, connect: Connect) -> None:
@@ -292,6 +381,13 @@ def test_an_answer_that_is_not_a2a_is_a_protocol_error(
     assert len(agent.messages) == 1
 
 
+def test_json_rpc_error_keeps_its_code(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response({"error": {"code": -32005, "message": "no text here"}}, "400 Bad Request"))
+    with pytest.raises(ProtocolError) as caught:
+        say(connect(agent.url))
+    assert caught.value.code == -32005
+
+
 def test_a_task_that_was_not_asked_for_is_no_answer(serve: Serve, connect: Connect) -> None:
     begun, other = {"task": task("TASK_STATE_WORKING")}, {**DONE, "id": "t2"}
     agent = serve(scripted(lambda request: rpc(begun, request), lambda request: rpc(other, request)))
@@ -305,6 +401,13 @@ def test_wrong_content_type_and_id_are_put_up_with_and_noted(serve: Serve, conne
     assert session.send([Part.of_text("hello")]).text == "fine"
     assert [f.rule for f in session.findings] == ["wire", "wire"]
     assert any("text/plain" in f.message for f in session.findings)
+
+
+def test_stream_where_json_was_asked_and_the_other_way_round(serve: Serve, connect: Connect) -> None:
+    streaming = serve(lambda request: [stream_head(), event(MESSAGE, request)])
+    assert say(connect(streaming.url)).text == "fine"
+    blocking = serve(fine)
+    assert say(connect(blocking.url, streaming="on")).text == "fine"
 
 
 # --- tasks that are not finished ---
@@ -329,6 +432,12 @@ def test_unfinished_task_is_polled(serve: Serve, connect: Connect) -> None:
     assert session.send([Part.of_text("hello")]).text == "fine"
     assert [m.method for m in session.metrics] == ["SendMessage", "GetTask", "GetTask"]
     assert agent.messages[-1].json["params"] == {"id": "t1"}
+
+
+def test_poll_survives_a_lost_connection(serve: Serve, connect: Connect) -> None:
+    working = {"task": task("TASK_STATE_WORKING")}
+    agent = serve(scripted(lambda r: rpc(working, r), lambda _: None, lambda r: rpc(DONE, r)))
+    assert say(connect(agent.url, max_retries=1)).text == "fine"
 
 
 def test_task_that_never_ends_times_out_naming_it(serve: Serve, connect: Connect) -> None:
@@ -428,6 +537,13 @@ def test_token_goes_where_the_card_wants_it(
     assert token not in str([r.headers for r in agent.requests if r.method == "GET"])
 
 
+def test_token_as_query_parameter(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda r: rpc(REPLY_0_3, r))
+    agent.card = with_scheme(agent.url, {"type": "apiKey", "in": "query", "name": "key"})
+    say(connect(agent.url, auth=Credentials(SECRET)))
+    assert agent.messages[0].path == f"/rpc?key={SECRET}"
+
+
 @pytest.mark.parametrize("transport", ["jsonrpc", "rest"])
 def test_token_is_withheld_from_another_origin(serve: Serve, connect: Connect, transport: str) -> None:
     stranger = serve(lambda _: response("who are you?", "401 Unauthorized", "text/plain"))
@@ -479,6 +595,14 @@ def test_guarded_card_is_fetched_with_the_token_only_when_asked(serve: Serve, co
     assert connect(agent.url, auth=Credentials(SECRET)).card().name == "guarded"
 
 
+def test_refused_token_never_shows(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("bad token", "403 Forbidden", "text/plain"))
+    session = connect(agent.url, auth=Credentials(SECRET, "A2A_AUTH_TOKEN")).session()
+    with pytest.raises(AuthenticationError, match="A2A_AUTH_TOKEN was sent and refused") as caught:
+        session.send([Part.of_text("hello")])
+    assert SECRET not in f"{caught.value} {session.metrics} {session.history}"
+
+
 # --- cards ---
 
 
@@ -490,6 +614,26 @@ def test_card_at_the_legacy_path(serve: Serve, connect: Connect) -> None:
     agent = serve(legacy, {})
     card = connect(f"{agent.url}/base/").card()
     assert (card.name, card.interfaces[0].url) == ("old", f"{agent.url}/rpc")
+
+
+def test_no_card_lists_what_was_tried(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("nothing", "404 Not Found", "text/plain"), {})
+    with pytest.raises(CardError, match=r"agent-card\.json: HTTP 404.*agent\.json: HTTP 404"):
+        connect(agent.url).card()
+
+
+def test_html_card_shows_how_it_begins(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("<html>login</html>", kind="text/html"), {})
+    with pytest.raises(CardError, match="<html>login"):
+        connect(agent.url).card()
+
+
+def test_card_is_fetched_once(serve: Serve, connect: Connect) -> None:
+    agent = serve(fine)
+    connection = connect(agent.url)
+    for _number in range(3):
+        say(connection)
+    assert sum(r.method == "GET" for r in agent.requests) == 1
 
 
 # --- faults that no server can be made to show ---

@@ -23,6 +23,7 @@ from pytest_a2a_bench.errors import (
     DeliveryUncertain,
     EndpointUnreachableError,
     InfrastructureError,
+    StreamStalledError,
     TransportError,
     TurnTimeoutError,
 )
@@ -66,7 +67,22 @@ def refusing(refuse: Refuse) -> Iterator[tuple[int, list[int]]]:
         server.stop(0).wait()
 
 
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
 HELLO = [Part.of_text("echo hello")]
+
+
+def test_refused_connections_are_tried_again() -> None:
+    with connected(closed_port(), max_retries=2) as connection:
+        session = connection.session()
+        with pytest.raises(EndpointUnreachableError, match=r"failed to connect.*names this address") as caught:
+            session.send(HELLO)
+    assert not isinstance(caught.value, DeliveryUncertain)
+    assert [m.attempt for m in session.metrics] == [1, 2, 3]
+    assert session.tainted is None
 
 
 def test_a_server_that_does_not_shake_hands_is_unreachable() -> None:
@@ -93,6 +109,15 @@ def test_a_deadline_of_somebody_else_is_a_gateways() -> None:
             connection.session().send(HELLO)
         assert caught.value.reason == "gRPC DEADLINE_EXCEEDED"
         assert calls == [1]
+
+
+def test_too_many_requests_are_repeated() -> None:
+    with refusing(lambda _, context: context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "slowly")) as (port, calls):
+        with connected(port, max_retries=2) as connection:
+            with pytest.raises(TransportError, match="RESOURCE_EXHAUSTED") as caught:
+                connection.session().send(HELLO)
+        assert not isinstance(caught.value, DeliveryUncertain)
+        assert calls == [1, 2, 3]
 
 
 def asks_to_wait(seconds: int, nanos: int = 0) -> bytes:
@@ -131,6 +156,14 @@ def test_a_retry_info_beyond_the_turn_fails_at_once_and_says_so() -> None:
                 connection.session().send(HELLO)
         assert calls == [1]
     assert (caught.value.status_code, caught.value.retry_after) == (429, 120.0)
+
+
+@pytest.mark.parametrize("code", ["UNAVAILABLE", "DEADLINE_EXCEEDED"])
+def test_a_retry_info_goes_along_where_the_conversation_is_held_again(code: str) -> None:
+    with refusing(aborting(grpc.StatusCode[code], asks_to_wait(7))) as (port, _), connected(port) as connection:
+        with pytest.raises(DeliveryUncertain) as caught:
+            connection.session().send(HELLO)
+    assert caught.value.retry_after == 7.0
 
 
 @pytest.mark.parametrize(
@@ -181,3 +214,13 @@ def test_a_new_connection_after_a_timeout(faulty: int) -> None:
                     outcomes.append(type(error).__name__)
             assert outcomes == ["TurnTimeoutError" if n == faulty - 1 else "hello" for n in range(6)]
             assert proxy.connections == 2
+
+
+@pytest.mark.slow
+def test_a_stalled_stream_is_left_and_its_task_asked_for() -> None:
+    with scripted_agent() as agent, connected(agent.grpc_port, streaming="on", stall_timeout=0.5) as connection:
+        session = connection.session()
+        reply = session.send([Part.of_text("slow 5 hello")])
+    assert reply.text == "hello"
+    assert "the stream stalled; the task was asked for instead: GetTask says completed" in reply.notes
+    assert StreamStalledError.__name__ in str(session.metrics[0].error)

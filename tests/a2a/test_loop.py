@@ -16,6 +16,16 @@ async def _thread() -> str:
     return threading.current_thread().name
 
 
+def test_all_callers_share_one_thread() -> None:
+    names: set[str] = set()
+    threads = [threading.Thread(target=lambda: names.add(loop.run(_thread()))) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert names == {"a2a-bench-loop"} == {asyncio.run(loop.bridge(_thread()))}
+
+
 def test_timeout_cancels_the_coroutine() -> None:
     ended = threading.Event()
 
@@ -60,6 +70,13 @@ def test_waiting_for_oneself_is_refused() -> None:
 
     with pytest.raises(HarnessError, match="own thread"):
         loop.run(nested())
+
+
+@pytest.mark.slow
+def test_a_stopped_loop_starts_again() -> None:
+    loop.run(_thread())
+    loop.shutdown()
+    assert loop.run(_thread()) == "a2a-bench-loop"
 
 
 def test_a_forked_child_gets_its_own_loop() -> None:

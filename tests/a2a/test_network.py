@@ -197,6 +197,14 @@ def test_key_and_certificate_must_fit(place: Place, tmp_path: Path) -> None:
     assert "not-the-right-one" not in message
 
 
+def test_both_may_be_in_one_file(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "both.pem").write_text(place.key.read_text() + "a note\n" + place.cert.read_text())
+    network = network_of(client_cert=str(tmp_path / "both.pem"))
+    assert network.chain.startswith("-----BEGIN CERTIFICATE")
+    assert network.key.startswith("-----BEGIN")
+    assert "PRIVATE" not in repr(network)
+
+
 def test_variables_that_are_not_set_are_named(place: Place) -> None:
     cert = str(place.cert)
     assert "names MY_KEY, which is not set" in problem_of(client_cert=cert, client_key_env="MY_KEY")
@@ -220,6 +228,16 @@ def test_all_that_is_wrong_with_a_connection_is_reported_together() -> None:
         assert part in message
     replayed = dataclasses.replace(settings, replay="cassettes")
     assert ClientConfig.from_settings(replayed, {}).network == Network()
+
+
+def test_half_an_oauth_client_is_reported() -> None:
+    (message,) = connection_problems(Settings(), {"A2A_OAUTH_CLIENT_ID": "me"})
+    assert "A2A_OAUTH_CLIENT_SECRET, which is not set" in message
+    config = ClientConfig.from_settings(
+        Settings(endpoint="http://x"), {"A2A_OAUTH_CLIENT_ID": "me", "A2A_OAUTH_CLIENT_SECRET": "s3cret-one"}
+    )
+    assert "s3cret-one" not in repr(config)
+    assert "s3cret-one" in config.secrets
 
 
 @pytest.mark.parametrize("name", ["ca", "client_cert", "client_key"])

@@ -12,10 +12,16 @@ import pytest
 from private_network import CLIENT, SECRET, Authority, Place, grpc_card, guarded_agent, oauth_card
 from raw_agent import raw_agent, response
 
+from pytest_a2a_bench.a2a.auth import authentication
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.transport import Issued, TokenSource
 from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.conformance.subject import look_at
+from pytest_a2a_bench.conformance.target import targets_of
+from pytest_a2a_bench.conformance.wire.http import open_wire
+from pytest_a2a_bench.conformance.wire.reply import WireRequest
 from pytest_a2a_bench.errors import AuthenticationError, TransportError
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.redact import hide_secrets
@@ -40,6 +46,17 @@ def refused(config: ClientConfig, kind: type[Exception] = AuthenticationError) -
         say(config)
     assert SECRET not in f"{caught.value} {caught.value.__cause__!r} {config!r}"
     return str(caught.value)
+
+
+def test_an_agent_whose_card_asks_for_a_token_gets_one() -> None:
+    authority = Authority()
+    with guarded_agent(authority) as url:
+        assert say(config_of(url), times=3) == ["fine"] * 3
+        assert say(config_of(url)) == ["fine"]  # another conversation of this process
+    (form,) = authority.asked
+    assert (form["grant_type"], form["scope"]) == ("client_credentials", "chat")
+    assert form["authorization"].startswith("Basic ")
+    assert "client_secret" not in form
 
 
 def test_the_secret_in_the_form_and_other_scopes() -> None:
@@ -176,6 +193,26 @@ def test_grpc_calls_carry_the_token(tmp_path: Path) -> None:
         assert "unauthorized_client" in refused(config_of(url, environ, ca=str(place.ca), oauth_scopes=("other",)))
 
 
+def test_the_protocol_is_judged_with_a_token() -> None:
+    authority = Authority()
+    with guarded_agent(authority) as url:
+        config = config_of(url)
+        subject = look_at(config)
+        (target,) = targets_of(subject.card, subject.endpoint, config=config)
+        params = {"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
+
+        async def ask() -> list[Any]:
+            wire = open_wire(target)
+            with_token = await wire.call(WireRequest("SendMessage", params))
+            without = await wire.call(WireRequest("SendMessage", params, auth=False))
+            await wire.close()
+            return [with_token, without]
+
+        with_token, without = run(ask())
+    assert (with_token.status, without.status) == (200, 401)
+    assert "access-token" not in repr(with_token.exchange)
+
+
 # -- tokens that end --
 
 
@@ -217,6 +254,16 @@ def test_a_token_is_renewed_before_it_ends(clock: Clock) -> None:
     assert asyncio.run(use()) == ["t1", "t1", "t2", "t2", "t3", "t4"]
 
 
+def test_a_token_that_says_nothing_of_its_end_is_renewed_too(clock: Clock) -> None:
+    async def use() -> tuple[str, str]:
+        source = source_of(clock, iter([None, None]))
+        first = await source.token()
+        clock.now += 3600
+        return first, await source.token()
+
+    assert asyncio.run(use()) == ("t1", "t2")
+
+
 def test_renewals_happen_one_at_a_time(clock: Clock) -> None:
     async def use() -> set[str]:
         source = source_of(clock, iter([100.0]))
@@ -238,3 +285,14 @@ def test_while_a_renewal_fails_the_old_token_serves_until_its_end(clock: Clock) 
         assert await source.token() == "t2"
 
     asyncio.run(use())
+
+
+def test_a_source_serves_one_event_loop_after_another(clock: Clock) -> None:
+    source = source_of(clock, iter([1.0, 1.0]))
+    assert asyncio.run(source.token()) == "t1"
+    clock.now += 2
+    assert asyncio.run(source.token()) == "t2"
+
+
+def test_without_anything_there_are_no_credentials() -> None:
+    assert not authentication(ClientConfig("https://agent.example"), None)

@@ -79,6 +79,14 @@ def test_an_authority_of_ones_own_is_trusted_when_it_is_named(place: Place, open
     assert "is the agent running?" not in message
 
 
+def test_the_named_authority_comes_beside_the_usual_ones(place: Place) -> None:
+    from pytest_a2a_bench.a2a.transport import tls_context
+
+    alone = tls_context(config_of("https://x").network).get_ca_certs(binary_form=True)
+    both = tls_context(config_of("https://x", ca=str(place.ca)).network).get_ca_certs(binary_form=True)
+    assert len(both) == len(alone) + 1 > 20
+
+
 def test_the_trust_store_of_the_system(place: Place, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     with raw_agent(answer, tls=place.server(), host="localhost") as agent:
         assert "is not trusted" in refusal(opened(agent.url, ca="system"))
@@ -167,6 +175,14 @@ def test_a_proxy_of_the_environment_is_used_but_not_to_this_machine(place: Place
         proxy.asked.clear()
         assert say(opened(f"https://localhost:{port}", environ, ca=str(place.ca))) == "fine"
         assert proxy.asked == []
+
+
+@pytest.mark.parametrize("environ", [{}, {"HTTP_PROXY": "http://127.0.0.1:1", "http_proxy": "URL"}])
+def test_a_request_without_tls_goes_through_a_proxy(opened: Open, environ: dict[str, str]) -> None:
+    with forward_proxy() as proxy, raw_agent(answer, host="agent.internal") as agent:
+        environ = {name: value.replace("URL", proxy.url) for name, value in environ.items()}
+        assert say(opened(agent.url, environ, proxy="env" if environ else proxy.url)) == "fine"
+        assert f"POST {agent.url}/rpc" in proxy.asked
 
 
 def test_a_proxy_that_wants_a_password(place: Place, opened: Open) -> None:

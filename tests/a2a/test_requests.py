@@ -25,9 +25,11 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.requests import (
     Pace,
     Requests,
+    RetryPolicy,
     is_repeatable,
     is_uncertain,
     parse_retry_after,
+    uncertain,
 )
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.config.values import read_pace
@@ -80,6 +82,14 @@ def test_waiting_for_our_own_pace_takes_no_time_from_a_turn() -> None:
     assert not asyncio.run(turn())
 
 
+def test_delays_grow_and_are_capped_unless_the_server_asks_for_more() -> None:
+    policy = RetryPolicy(base=1, maximum=5)
+    assert [policy.delay(n, None, lambda: 1.0) for n in (1, 2, 3, 4, 9999)] == [1, 2, 4, 5, 5]
+    assert policy.delay(2, None, lambda: 0.0) == 1
+    assert policy.delay(1, 3.0, lambda: 1.0) == 3
+    assert policy.delay(1, 3600.0, lambda: 1.0) == 3600
+
+
 @in_one_test(
     ("error", "left", "repeated", "unknown"),
     [
@@ -108,6 +118,13 @@ def test_only_what_certainly_was_not_taken_is_repeated(
     assert is_uncertain(error, left=left) is unknown
 
 
+def test_an_uncertain_delivery_keeps_what_is_known_of_it() -> None:
+    error = uncertain(TransportError("POST x: HTTP 503", status_code=503, retry_after=7), answered=False)
+    assert (error.reason, error.status_code, error.retry_after) == ("HTTP 503", 503, 7)
+    assert uncertain(TransportError("gone"), answered=True).reason == "answer broken off"
+    assert uncertain(TransportError("gone"), answered=False).reason == "reset after delivery"
+
+
 @pytest.mark.parametrize(
     ("cause", "repeated"),
     [
@@ -131,6 +148,11 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def test_without_a_rate_nobody_waits() -> None:
+    pace = Pace(clock=Clock())
+    assert [pace.book()() for _ in range(1000)] == [0.0] * 1000
 
 
 @given(st.floats(0.1, 1000), st.integers(1, 50))
@@ -233,6 +255,15 @@ def test_any_bytes_in_any_pieces_read_the_same(stream: bytes, cuts: list[int]) -
             return "unreadable"
 
     assert outcome(cuts) == outcome([])
+
+
+def test_names_comments_and_empty_events() -> None:
+    stream = b"\xef\xbb\xbfevent: error\ndata:{}\n\n: comment\n\nevent: nothing\n\ndata\ndata: x\n\n"
+    assert feed(stream, []) == [ServerSentEvent("{}", "error"), ServerSentEvent("\nx")]
+
+
+def test_last_event_without_its_blank_line_counts() -> None:
+    assert [e.data for e in feed(b"data: 1\n\ndata: 2", [])] == ["1", "2"]
 
 
 @pytest.mark.parametrize("stream", [b"data: " + b"x" * 200, b"data: xxxxxxxxx\n" * 20])

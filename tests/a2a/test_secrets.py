@@ -8,6 +8,7 @@ import json
 import logging
 import traceback
 import urllib.parse
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.errors import A2ABenchError, AuthenticationError
 from pytest_a2a_bench.model import Part
+from pytest_a2a_bench.redact import KNOWN, KnownSecret
 
 Connect = Callable[..., AgentConnection]
 
@@ -170,6 +172,27 @@ def test_grpc_hides_the_token_and_advises_an_origin_that_helps(connect: Connect,
     assert_hidden(shown(session, caught.value))
 
 
+@pytest.fixture
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Be in a process in which no other test has left a secret that is remembered."""
+    theirs = logging.getLogRecordFactory()
+    for name, nothing in {"_counts": Counter[KnownSecret](), "_secrets": (), "_texts": ()}.items():
+        monkeypatch.setattr(KNOWN, name, nothing)
+    logging.setLogRecordFactory(logging.LogRecord)
+    yield
+    logging.setLogRecordFactory(theirs)
+
+
+@pytest.mark.usefixtures("nothing_known")
+def test_a_closed_connection_leaves_the_log_alone(connect: Connect) -> None:
+    with raw_agent(ANSWERS["500"]) as agent:
+        connection = connect(agent.url, auth=Credentials(SECRET))
+        connection.card()
+        assert logging.getLogRecordFactory() is not logging.LogRecord
+        connection.close()
+    assert logging.getLogRecordFactory() is logging.LogRecord
+
+
 def test_an_agent_that_repeats_the_token_is_reported_of(connect: Connect) -> None:
     def handler(request: Request) -> bytes:
         text = base64.b64encode(f"x{request.headers['authorization']}".encode()).decode()
@@ -183,3 +206,10 @@ def test_an_agent_that_repeats_the_token_is_reported_of(connect: Connect) -> Non
     (found,) = [f for f in session.findings if f.rule == "secret-repeated"]
     assert "MY_TOKEN" in found.message
     assert_hidden(repr(found))
+
+
+def test_an_agent_that_repeats_nothing_is_not_told_of(connect: Connect) -> None:
+    with raw_agent(lambda r: rpc({"kind": "message", "role": "agent", "messageId": "m", "parts": []}, r)) as agent:
+        session = connect(agent.url, auth=Credentials(SECRET, "MY_TOKEN")).session()
+        session.send(HELLO)
+    assert not [f for f in session.findings if f.rule == "secret-repeated"]

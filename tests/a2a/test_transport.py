@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -250,6 +251,28 @@ DONE = task("TASK_STATE_COMPLETED", artifacts=[{"artifactId": "a", "parts": [{"t
 # --- streams that go silent ---
 
 
+def test_stream_that_stalls_is_left_and_its_task_asked_for(serve: Serve, connect: Connect) -> None:
+    asked = threading.Event()
+
+    def stalling(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        yield event({"task": task("TASK_STATE_WORKING")}, request)
+        asked.wait(60)
+
+    def done(request: Request) -> bytes:
+        asked.set()
+        return rpc(DONE, request)
+
+    agent = serve(scripted(stalling, done))
+    session = connect(agent.url, streaming="on", stall_timeout=0.2).session()
+    reply = session.send([Part.of_text("hello")])
+    assert reply.text == "fine"
+    assert "the stream stalled; the task was asked for instead: GetTask says completed" in reply.notes
+    assert "StreamStalledError" in str(session.metrics[0].error)
+    first, second = agent.messages
+    assert first.connection != second.connection
+
+
 def test_stream_that_stalls_without_a_task_says_so(serve: Serve, connect: Connect) -> None:
     over = threading.Event()
 
@@ -265,6 +288,15 @@ def test_stream_that_stalls_without_a_task_says_so(serve: Serve, connect: Connec
     over.set()
     assert session.tainted is caught.value
     assert len(agent.messages) == 1
+
+
+def test_an_agent_that_has_not_begun_to_answer_is_slow_and_not_stalled(serve: Serve, connect: Connect) -> None:
+    def slow(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        time.sleep(0.5)
+        yield event(MESSAGE, request)
+
+    assert say(connect(serve(slow).url, streaming="on", stall_timeout=0.1)).text == "fine"
 
 
 def pinging(*events: dict[str, Any]) -> tuple[Callable[[Request], Iterator[bytes]], threading.Event]:
@@ -293,6 +325,13 @@ def test_a_stream_that_only_pings_is_left_and_its_task_asked_for(
         "fine",
         ("the stream stalled; the task was asked for instead: GetTask says completed",),
     )
+
+
+def test_a_stream_that_pings_before_its_first_event_stalls(serve: Serve, connect: Connect) -> None:
+    stream, over = pinging()
+    with pytest.raises(StreamStalledError, match=r"no event came for 0\.3 s after it was opened"):
+        say(connect(serve(stream).url, streaming="on", stall_timeout=0.3))
+    over.set()
 
 
 # --- connections that were forgotten ---

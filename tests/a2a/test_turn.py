@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from raw_agent import Request, event, raw_agent, response, rpc, stream_head
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.codec import read_event
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn, read_usage
-from pytest_a2a_bench.errors import AuthenticationError, TransportError
+from pytest_a2a_bench.errors import AgentOutcomeError, AuthenticationError, TransportError
 from pytest_a2a_bench.model import Part, Usage
 
 
@@ -86,6 +86,11 @@ def test_chunks_of_text_are_one_text_and_other_parts_stay_apart() -> None:
     replaced = play(artifact("one"), artifact("two"), status("completed"))
     assert replaced.reply().text == "two"
     assert "before it was begun" in play(artifact("x", append=True), status("completed")).reply().notes[0]
+
+
+def test_empty_snapshot_does_not_erase_streamed_artifacts() -> None:
+    assert reply(artifact("42"), task("completed", artifacts=[])).text == "42"
+    assert reply(artifact("42"), task("completed", artifacts=[artifact("43")["artifact"]])).text == "43"
 
 
 def test_artifacts_of_earlier_turns_are_not_repeated() -> None:
@@ -240,6 +245,15 @@ def test_repetitions_and_polls_belong_to_the_turn(connect: Connect) -> None:
     assert 0.1 <= second <= end - between
 
 
+def test_a_task_that_failed_took_its_time_too(connect: Connect) -> None:
+    with raw_agent(lambda request: rpc({"task": task_seconds("FAILED")}, request)) as agent:
+        session = connect(agent.url).session()
+        with pytest.raises(AgentOutcomeError):
+            session.send(HELLO)
+    assert len(session.turn_seconds) == 1
+    assert session.turn_seconds[0] > 0
+
+
 def test_infrastructure_errors_are_no_turns(connect: Connect) -> None:
     answers = iter([response("down", "500 Internal Server Error", "text/plain"), task_seconds("AUTH_REQUIRED")])
 
@@ -257,11 +271,37 @@ def test_infrastructure_errors_are_no_turns(connect: Connect) -> None:
     assert len(session.metrics) == 2
 
 
+def test_a_stream_that_stays_open_adds_nothing(connect: Connect) -> None:
+    def handler(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        yield event(MESSAGE, request)
+        time.sleep(1)
+
+    with raw_agent(handler) as agent:
+        session = connect(agent.url, streaming="on").session()
+        started = time.monotonic()
+        session.send(HELLO)
+        assert session.turn_seconds[0] < time.monotonic() - started - 0.15
+
+
 # Agents whose every message is a task of its own, and whose every artifact has the same id.
 
 
 def task_artifacts(number: int, **fields: Any) -> dict[str, Any]:
     return {"id": f"t{number}", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}} | fields
+
+
+def test_the_same_words_in_two_turns_are_two_answers(connect: Connect) -> None:
+    numbers = itertools.count()
+
+    def handler(request: Request) -> bytes:
+        artifact = {"artifactId": "result", "parts": [{"text": "You're welcome"}]}
+        return rpc({"task": task_artifacts(next(numbers), artifacts=[artifact])}, request)
+
+    with raw_agent(handler) as agent:
+        session = connect(agent.url).session()
+        assert [session.send(HELLO).text for _ in range(3)] == ["You're welcome"] * 3
+    assert session.findings == []
 
 
 def test_a_last_chunk_that_repeats_the_answer_is_reported_of(connect: Connect) -> None:

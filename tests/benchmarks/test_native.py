@@ -202,6 +202,13 @@ def test_nobody_waits_for_an_agent_whose_time_is_up() -> None:
     assert stage.sender.replies[-1].cancelled()
 
 
+def test_trouble_with_the_message_is_trouble_of_the_turn() -> None:
+    stage = Stage()
+    stage.during_the_turn(lambda sender: sender.replies[-1].set_exception(TransportError("reset")))
+    with pytest.raises(TransportError, match="reset"):
+        stage.conversation.ask([UserSaid("Go.")])
+
+
 def test_a_canceled_call_is_not_carried_out() -> None:
     stage = Stage()
 
@@ -264,3 +271,26 @@ def test_an_empty_answer_is_asked_about_once_also_after_native_calls() -> None:
     stage.conversation.ask([UserSaid("Go.")])
     assert stage.conversation.ask([ToolReturned("call_1", "add", "1")]) == AgentSaid("There.")
     assert "MCP server" in stage.sender.sent[1]
+
+
+def test_everything_is_sent_again_with_the_calls_that_were_native() -> None:
+    stage = Stage(resend=True)
+
+    def act(sender: Sender) -> None:
+        if len(sender.sent) == 1:
+            stage.tool_queue.call("add", {"n": 1}).result(SECONDS)
+        sender.say("Well.")
+
+    stage.during_the_turn(act)
+    stage.conversation.ask([UserSaid("Go.")])
+    stage.conversation.ask([ToolReturned("call_1", "add", "one")])
+    stage.conversation.ask([UserSaid("And?")])
+    for text in (
+        "Be brief.",
+        "<mcp_server>",
+        '"name": "add", "arguments": {"n": 1}',
+        "Tool Result (add): one",
+        "Well.",
+        "And?",
+    ):
+        assert text in stage.sender.sent[1]

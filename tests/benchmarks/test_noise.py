@@ -59,6 +59,32 @@ def test_of_several_calls_those_that_fail_are_answered_in_their_place() -> None:
     assert [event.call_id for event in message if not event.error] == [call.id for call in carried_out]
 
 
+@pytest.mark.parametrize("kind", ["partial", "wrong"])
+def test_an_answer_is_changed_once(kind: str) -> None:
+    agent, made = Agent(read(), read("c2"), AgentSaid("bye")), noise(**{kind: 1.0})
+    made.around([], agent)
+    made.around([ToolReturned("c1", "read", ORDERS)], agent)
+    made.around([ToolReturned("c2", "read", ORDERS)], agent)
+    ((first,), (second,)) = agent.message[1:]
+    assert isinstance(first, ToolReturned)
+    assert isinstance(second, ToolReturned)
+    assert first.content != ORDERS
+    assert second.content == ORDERS
+    (event,) = made.events
+    assert (event.got, event.true) == (first.content, ORDERS)
+
+
+def test_a_wrong_value_is_another_valid_one() -> None:
+    agent, made = Agent(read(), AgentSaid("bye")), noise(wrong=1.0)
+    made.around([], agent)
+    made.around([ToolReturned("c1", "read", ORDERS)], agent)
+    rows, true = json.loads(agent.message[1][0].content), json.loads(ORDERS)  # type: ignore[union-attr]
+    differing = [(a[key], b[key], key) for a, b in zip(rows, true, strict=True) for key in a if a[key] != b[key]]
+    ((got, was, key),) = differing
+    assert got != was
+    assert got in {row[key] for row in true}
+
+
 def test_noise_leaves_writes_and_failed_reads_unchanged() -> None:
     agent, made = Agent(AgentSaid(calls=(ToolCall("write", {}, "c1"),)), read(), AgentSaid("bye")), noise(wrong=1.0)
     made.around([], agent)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from examples import VARIABLE
+from one_test import in_one_test
 from raw_agent import Request, raw_agent, response
 from trials import run_against
 
@@ -133,6 +134,31 @@ def test_an_empty_answer_twice_is_the_agents_failure() -> None:
     assert len(session.sent) == 2
 
 
+def test_auto_settles_on_what_the_agent_answers_in() -> None:
+    conversation, session = talk('{"name": "add", "arguments": {"n": 2}}', "thanks")
+    conversation.ask([UserSaid("x")])
+    assert conversation.settled == "agentbeats"
+    conversation.ask([ToolReturned("call_1", "add", "3")])
+    # The agentbeats dialect sends a tool's content raw.
+    assert session.sent[1] == "3"
+
+
+def test_floats_from_the_wire_become_the_integers_of_the_schema() -> None:
+    data = Part.of_data({"tool_calls": [{"id": "a", "name": "add", "arguments": {"n": 2.0}}]})
+    conversation, _ = talk((data,), dialect="data")
+    [call] = conversation.ask([UserSaid("x")]).calls
+    assert call.arguments == {"n": 2}
+    assert type(call.arguments["n"]) is int
+
+
+def test_usage_adds_up() -> None:
+    conversation, _ = talk("a", "b", usage=Usage(10, 2, 0.5))
+    conversation.ask([UserSaid("x")])
+    conversation.ask([UserSaid("y")])
+    assert conversation.usage == Usage(20, 4, 1.0)
+    assert conversation.last_usage == Usage(10, 2, 0.5)
+
+
 def test_a_stopping_run_sends_nothing_more() -> None:
     def stop() -> float:
         raise TrialCancelledError("stopping")
@@ -185,6 +211,11 @@ def test_history_before_the_first_turn_is_sent(tau2: upstream.Tau2) -> None:
     agent.generate_next_message(m.UserMessage(role="user", content="Close it."), state)  # type: ignore[attr-defined]
     for text in ("Make a task.", "make", "made", "I made it.", "Close it."):
         assert text in session.sent[0]
+
+
+def test_upstreams_registry_accepts_the_class(tau2: upstream.Tau2) -> None:
+    agent, _, _ = agent_of(tau2)
+    assert isinstance(agent, tau2.agent_base)
 
 
 # What an agent cannot do by writing hostile replies: break us, hang us, or be excused for it.
@@ -272,6 +303,12 @@ def test_nesting_is_the_agents_error(what: str, tmp_path: Path) -> None:
     check_blame(hold(tmp_path, HOSTILE[what]()), what)
 
 
+@pytest.mark.slow
+@in_one_test("what", ["text", "data", "call in data", "part metadata"])
+def test_nesting_is_the_agents_error_over_rest(what: str, tmp_path: Path) -> None:
+    check_blame(hold(tmp_path / what, HOSTILE[what](), transport="rest"), what)
+
+
 def test_deep_metadata_of_a_message_is_the_agents_error(tmp_path: Path) -> None:
     result = hold(tmp_path, [text_part("hello")], metadata=nested(900, kind="{}"))
     assert (result.status, result.termination_reason, rules(result)) == ("evaluated", "agent_error", {"limit-depth"})
@@ -357,6 +394,18 @@ def test_an_agent_is_reported_what_llm_agents_model_is_reported(domain: str) -> 
     assert rest.endswith(f"\n\nAssistant: {greeting.content}\n\nUser: {user.content}")
     assert second == f"Tool Result ({said.tool_calls[0].name}): {result.content}"
     assert said.tool_calls[0].id not in second
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_frame_and_greeting_are_in_every_dialect_that_can_have_them(domain: str) -> None:
+    policy = upstream.load().registry.get_env_constructor(domain)().get_policy()
+    briefing = Briefing(system_prompt(policy), greeting="Hi! How can I help you today?")
+    for name in ("auto", "tool_call", "data", "agentbeats", "sierra", "mcp"):
+        (part,) = dialects.get(name).encode_request(briefing, [])
+        expected = part.text or json.dumps(part.data)
+        assert "<instructions>" in expected, name
+        # The formats of others have the lines that their agents look for, and no place for a greeting.
+        assert ("How can I help you today?" in expected) is (name not in ("agentbeats", "sierra")), name
 
 
 def test_numbers_of_another_prompt_are_not_comparable() -> None:

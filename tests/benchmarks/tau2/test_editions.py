@@ -20,7 +20,7 @@ from trials import RunTrials
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index, upstream
 from pytest_a2a_bench.benchmarks.tau2.files import export
-from pytest_a2a_bench.benchmarks.tau2.index import find_edition
+from pytest_a2a_bench.benchmarks.tau2.index import data_directory, find_edition
 from pytest_a2a_bench.benchmarks.tau2.suite import SUITE
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
@@ -83,6 +83,19 @@ def test_every_file_that_tau2_reads_makes_an_edition(tmp_path: Path, name: str) 
     assert find_edition(chosen(root)).digest("mock") != before
 
 
+def test_user_guidelines_belong_to_the_edition_and_pictures_do_not(tmp_path: Path) -> None:
+    root = make_checkout(tmp_path / "a")
+    before = find_edition(chosen(root)).digest("mock")
+    (root / "data" / "tau2" / "domains" / "mock" / "flow.png").write_bytes(b"\x89PNG")
+    assert find_edition(chosen(root)).digest("mock") == before
+    next((root / "data" / "tau2" / "user_simulator").glob("*.md")).write_text("Be kind.")
+    assert find_edition(chosen(root)).digest("mock") != before
+
+
+def test_a_data_directory_will_do_as_well(checkout: Path) -> None:
+    assert data_directory(checkout) == data_directory(checkout / "data") == checkout / "data"
+
+
 def test_only_domains_with_data_and_code_are_there(checkout: Path) -> None:
     domains = checkout / "data" / "tau2" / "domains"
     if not index.has_code(index.find_installation(), "banking_knowledge"):
@@ -97,6 +110,13 @@ def test_only_domains_with_data_and_code_are_there(checkout: Path) -> None:
 
 
 # --- spelling it ------------------------------------------------------------------------------------------------------
+
+
+def test_places_are_made_absolute(tmp_path: Path) -> None:
+    [option] = [o for o in SUITE.options if o.name == "tau2_data"]
+    assert option.locate is not None
+    assert option.locate("there", tmp_path) == str(tmp_path / "there")
+    assert option.locate("installed", tmp_path) == "installed"
 
 
 def test_a_place_without_data(tmp_path: Path) -> None:
@@ -134,6 +154,16 @@ def test_golds_policy_and_database_are_the_checkouts(checkout: Path, run_trials:
     name = find_edition(chosen(checkout)).name("mock")
     assert result.provenance["edition"] == {"name": name, "said": str(checkout)}
     assert result.provenance["variant"] == f"data of {name}"
+
+
+def test_the_installed_gold_scores_nothing_where_the_gold_is_another(
+    both: tuple[TrialResult, TrialResult],
+) -> None:
+    plain, other = both
+    assert plain.success
+    assert not other.success
+    assert other.reward_info is not None
+    assert any(TITLE in line for line in other.reward_info.db_diff)
 
 
 def test_two_editions_in_one_process_never_meet(tmp_path: Path) -> None:
@@ -179,6 +209,13 @@ def test_a_file_that_is_edited_is_read_again(checkout: Path) -> None:
     before = index.load_task_json("mock", "create_task_1", data)
     change_tasks(checkout, lambda task: task.update(description={"purpose": "another"}))
     assert index.load_task_json("mock", "create_task_1", data) != before
+
+
+def test_fields_that_this_tau2_does_not_know_do_no_harm(checkout: Path, run_trials: RunTrials) -> None:
+    news = {"issues": [{"id": "1", "title": "x"}], "required_documents": ["a"], "user_tools": []}
+    change_tasks(checkout, lambda task: task.update(news))
+    [result] = run_trials(oracle_of(checkout), chosen(checkout), [CREATE])
+    assert result.success, result.error
 
 
 def unreadable(task: dict[str, Any]) -> None:
@@ -285,6 +322,27 @@ def test_shards_of_the_same_data_in_different_places_are_one_run(
     assert {r.provenance["edition"]["name"] for r in manifest.load_selected(tmp_path / "both").results} == {
         both[1].provenance["edition"]["name"]
     }
+
+
+def test_shards_that_do_not_tell_of_which_data_they_are_must_name_one_place(
+    both: tuple[TrialResult, TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = dataclasses.replace(both[1], status="infrastructure_error", reward_info=None, error="gone", provenance={})
+    parts = write_shards(tmp_path, [both[1], broken], ["/here", "/there"])
+    assert main(["merge", *map(str, parts), "-o", str(tmp_path / "both")]) == 2
+    assert "tau2_data differs: '/here' in " in capsys.readouterr().err
+
+
+def test_a_result_is_reused_wherever_its_data_are_now(
+    both: tuple[TrialResult, TrialResult], checkout: Path, tmp_path: Path, run_trials: RunTrials
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(checkout, elsewhere)
+    [moved] = run_trials("oracle", chosen(elsewhere), [CREATE])
+    assert moved.fingerprint == both[1].fingerprint != both[0].fingerprint
+    change_tasks(elsewhere, lambda task: task["evaluation_criteria"].update(communicate_info=["x"]))
+    [changed] = run_trials("oracle", chosen(elsewhere), [CREATE])
+    assert changed.fingerprint != moved.fingerprint
 
 
 def test_a_fingerprint_depends_on_the_files(checkout: Path) -> None:

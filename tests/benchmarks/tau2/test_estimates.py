@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from builtin_server import served
 from made_trials import made_trial
 from trials import run_against
 
@@ -57,6 +58,24 @@ def test_each_request_has_the_tokens_of_its_messages_and_says_that_they_are_esti
     assert held.estimated_usage == dataclasses.replace(total, cost_usd=prices.cost(total))
     assert (prices.cost(total) or 0) > 0
     assert held.provenance["agent_model"] == MODEL
+
+
+@pytest.mark.slow
+def test_native_calls_are_estimated_with_the_message_that_they_were_made_for(tmp_path: Path) -> None:
+    settings = Settings(agent_model=MODEL, tag_trials=True)
+    natively = dataclasses.replace(settings, tools="mcp")
+    with served("oracle") as agent:
+        [text] = run_against(agent.url, settings, [KEY], tmp_path / "text")
+        [native] = run_against(agent.url, natively, [KEY], tmp_path / "native")
+    assert native.provenance["native_calls"] > 0
+    assert len(native.metrics) < len(text.metrics)
+    ours, theirs = native.estimated_usage, text.estimated_usage
+    # The same is said and read, but for the words around it: how calls are written, and where the tools are.
+    assert (ours.input_tokens or 0) == pytest.approx(theirs.input_tokens, rel=0.25)
+    assert (ours.output_tokens or 0) == pytest.approx(theirs.output_tokens, rel=0.25)
+    (said,) = [turn for turn in native.transcript if turn.role == "agent" and turn.calls]
+    price = price_list(MODEL)
+    assert (native.metrics[0].output_tokens or 0) > price.tokens(json.dumps(dict(said.calls[0].arguments)))
 
 
 def test_nothing_is_estimated_unless_the_model_is_reported(noop_url: str, tmp_path: Path) -> None:
@@ -221,6 +240,15 @@ def test_an_array_is_written(run: Path, capsys: pytest.CaptureFixture[str]) -> N
     capsys.readouterr()
     assert main(["export", "metrics", str(run), "-o", "-", "--domain", "front"]) == 0
     assert [record["key"] for record in json.loads(capsys.readouterr().out)] == ["made/front/1#0", "made/front/2#0"]
+
+
+def test_lines_are_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = run / "metrics.jsonl"
+    assert main(["export", "metrics", str(run), "-o", str(target), "--jsonl"]) == 0
+    capsys.readouterr()
+    assert main(["export", "metrics", str(run), "-o", "-", "--jsonl"]) == 0
+    assert target.read_text() == capsys.readouterr().out
+    assert [json.loads(line)["task_id"] for line in target.read_text().splitlines()] == ["1", "2"]
 
 
 def test_contradictory_options_are_reported_together(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

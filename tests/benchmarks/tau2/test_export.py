@@ -95,6 +95,17 @@ def test_tau2_evaluates_the_exported_conversations_to_the_same(some: list[TrialR
     assert [s.reward_info.reward for s in again.simulations] == [s.reward_info.reward for s in results.simulations]
 
 
+def test_it_says_who_played_the_user(some: list[TrialResult], tmp_path: Path) -> None:
+    exported = export(write_run(tmp_path / "run", some))
+    assert exported["info"]["user_info"]["implementation"] == "scripted"
+    assert exported["info"]["user_info"]["llm"] is None
+    ours = exported["a2a_bench"]
+    assert ours["submission_type"] == "custom"
+    assert not ours["leaderboard_ready"]
+    assert any("scripted" in reason for reason in ours["not_leaderboard_ready_because"])
+    assert any("name of each task" in reason for reason in ours["not_leaderboard_ready_because"])
+
+
 def test_only_a_complete_run_with_a_model_as_user_is_ready(some: list[TrialResult], tmp_path: Path) -> None:
     (one,) = [r for r in some if str(r.key) == "tau2/mock/update_task_1#0"]
     provenance = {**one.provenance, "user": "llm", "user_llm": "m", "tagged": False}

@@ -13,10 +13,11 @@ import pytest
 from fake_llm import FakeLLM, say
 from raw_agent import Request, raw_agent, rpc
 from trials import run_against
-from user_agents import Speaker, served_brain
+from user_agents import ScriptedUsers, Speaker, served_brain
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.agents.brain import BrainError, Conversation
+from pytest_a2a_bench.agents.brains import Oracle
 from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
 from pytest_a2a_bench.agents.server import running
 from pytest_a2a_bench.benchmarks.tau2 import index
@@ -205,6 +206,13 @@ def test_a_token_alone_has_no_words_to_deliver(tmp_path: Path, last: str) -> Non
     assert (result.user_fault, texts(brain.conversations[0])) == (None, 1)
 
 
+def test_a_trial_that_succeeds_has_no_extra_turn(tmp_path: Path) -> None:
+    result, brain = hold(tmp_path, finisher, [OPENING, "Yes, please.", "Thank you! ###STOP###"])
+    assert result.success
+    assert (result.extra_turn, result.user_fault) == (None, None)
+    assert texts(brain.conversations[0]) == 2
+
+
 def test_a_trial_in_which_too_much_was_done_has_none(tmp_path: Path) -> None:
     deeds = [CREATE, CREATE]
 
@@ -214,6 +222,23 @@ def test_a_trial_in_which_too_much_was_done_has_none(tmp_path: Path) -> None:
     result, brain = hold(tmp_path, eager, [OPENING, "Thank you! ###STOP###"])
     assert (result.status, result.reward, result.termination_reason) == ("evaluated", 0.0, "user_stop")
     assert (result.extra_turn, result.user_fault, texts(brain.conversations[0])) == (None, None, 1)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_without_a_fault_of_the_user_only_missed_trials_have_one_and_rewards_are_the_same(
+    tmp_path: Path, read_only: bool
+) -> None:
+    keys = [TrialKey("tau2", "mock", task) for task in ("create_task_1", "update_task_1")]
+    rewards = []
+    for extra_turn in (False, True):
+        with served_brain(Speaker(ScriptedUsers())) as user, served_brain(Oracle(read_only=read_only)) as agent:
+            settings = Settings(user=f"a2a:{user}", tag_trials=True, extra_turn=extra_turn)
+            results = run_against(agent, settings, keys, tmp_path / str(extra_turn))
+        rewards.append([result.reward_info for result in results])
+        assert [result.success for result in results] == [not read_only] * 2
+        assert [result.extra_turn is not None for result in results] == [extra_turn and read_only] * 2
+        assert not any(result.user_fault for result in results)
+    assert rewards[0] == rewards[1]
 
 
 def test_it_is_bounded_as_any_turn(tmp_path: Path) -> None:
@@ -271,6 +296,13 @@ def test_an_agent_that_begins_anew_proves_nothing(
     assert result.extra_turn is not None
     assert result.extra_turn.note.startswith(note)
     assert result.extra_turn.verdict == ("not provable" if note else "not reached")
+
+
+def test_an_agent_plays_the_user_as_a_model_does(tmp_path: Path) -> None:
+    lines = iter([OPENING, "Yes, please. ###STOP###"])
+    with served_brain(Speaker(lambda conversation: next(lines))) as user, served_brain(Speaker(finisher)) as url:
+        [result] = run_against(url, Settings(user=f"a2a:{user}"), [KEY], tmp_path)
+    assert (result.reward, result.user_fault and result.user_fault.kind) == (0.0, "ended_before_the_write")
 
 
 def test_a_user_that_never_stops_is_at_fault_once_all_is_done(tmp_path: Path) -> None:

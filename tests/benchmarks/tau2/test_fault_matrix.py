@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from examples import sampled
-from fault_matrix import Cell, cells, documented, explain, try_cell
+from fault_matrix import Cell, Tried, cells, documented, explain, try_cell
 from rotating import rotating
 
 # asyncio forgets a connection that it accepted at the moment at which the proxy ends.
@@ -38,3 +40,8 @@ def test_every_cell_is_as_documented(cell: Cell) -> None:
 
 def test_the_page_has_every_cell() -> None:
     assert set(documented()) == set(cells())
+
+
+def test_an_outcome_with_several_names_counts_once() -> None:
+    outcomes = Counter({"repeated": 20, "run again": 3, "put up with": 3, "repeated in vain": 1})
+    assert Tried(outcomes, (), 20).outcome == "repeated"

@@ -42,6 +42,10 @@ def test_a_missing_split_lists_those_that_exist() -> None:
         index.load_tasks("airline", "small")
 
 
+def test_the_splits_of_one_task() -> None:
+    assert index.splits_of("airline", "0") == ("base", "train")
+
+
 def test_an_unknown_domain_or_task_is_named() -> None:
     with pytest.raises(ConfigurationError, match=r"no domain 'nope'.*airline"):
         index.load_tasks("nope")

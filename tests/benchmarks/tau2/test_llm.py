@@ -230,6 +230,27 @@ def test_a_judge_that_does_not_judge_every_assertion_is_no_verdict(
 
 
 @pytest.mark.usefixtures("judged_task")
+@pytest.mark.parametrize("content", ["", "\n"])
+def test_a_verdict_beside_an_empty_content_is_read_at_once_and_no_answer_is_asked_for_again(
+    content: str, run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    answer = say(content, reasoning_content=verdict(True, True)["text"])
+    with FakeLLM([status(500), answer]) as llm:
+        [result] = run_trials("noop", judge_settings(llm), [JUDGED])
+    assert (result.error, result.reward, len(llm.requests)) == (None, 1.0, 2)
+
+
+@pytest.mark.usefixtures("judged_task")
+def test_a_judge_is_asked_once_more(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    with FakeLLM([verdict(True), verdict(True, True)]) as llm:
+        [result] = run_trials("noop", judge_settings(llm), [JUDGED])
+    assert (result.error, result.reward, len(llm.requests)) == (None, 1.0, 2)
+    assert result.user_usage.input_tokens == 200
+
+
+@pytest.mark.usefixtures("judged_task")
 def test_a_missing_judge_is_a_skip_before_anything_is_said(run_trials: RunTrials) -> None:
     [result] = run_trials("noop", Settings(), [JUDGED])
     assert (result.status, result.metrics) == ("skipped", ())

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from examples import sampled
 from raw_agent import Answer, Request, raw_agent, response, rpc
 from trials import RunTrials, run_against
 
@@ -70,6 +71,10 @@ def test_a_conversation_that_ends_within_a_turn_ends_as_it_does_in_text(run_tria
     assert result.reward == 0.0
 
 
+def test_everything_may_be_sent_again(run_trials: RunTrials) -> None:
+    compare(run_trials, "oracle", keys("mock", 2), history="full")
+
+
 # However a conversation with native calls ends, its endpoint ends with it, and its result says whose doing it was.
 
 
@@ -121,6 +126,16 @@ def hold(agent: Agent, folder: Path, **options: Any) -> TrialResult:
     return result
 
 
+def test_a_conversation_that_comes_to_its_end(tmp_path: Path) -> None:
+    agent = Agent([UPDATE], say("It is done."))
+    result = hold(agent, tmp_path)
+    assert (result.status, result.reward, result.provenance["native_calls"]) == ("evaluated", 1.0, 1)
+    assert [heard["isError"] for heard in agent.heard] == [False]
+    assert agent.server["headers"]["Authorization"].removeprefix("Bearer ") not in "".join(
+        path.read_text() for path in tmp_path.rglob("*.json")
+    )
+
+
 def test_an_agent_that_fails(tmp_path: Path) -> None:
     result = hold(Agent([UPDATE], fail), tmp_path)
     assert (result.status, result.termination_reason) == ("evaluated", "agent_error")
@@ -132,6 +147,23 @@ def test_a_server_that_breaks(tmp_path: Path) -> None:
     result = hold(Agent([UPDATE], lambda request: response("", "500 Oops")), tmp_path)
     assert result.status == "infrastructure_error"
     assert [call.name for call in result.tool_calls] == ["update_task_status"]
+
+
+@pytest.mark.parametrize("limit", sampled(["timeout", "trial_timeout"], 2))
+def test_an_agent_that_never_answers(tmp_path: Path, limit: str) -> None:
+    release = threading.Event()
+
+    def hang(request: Request) -> Answer:
+        release.wait(60)
+        return None
+
+    agent = Agent([UPDATE], hang)
+    try:
+        result = hold(agent, tmp_path, **{limit: 3.0})
+    finally:
+        release.set()
+    assert result.status == "infrastructure_error"
+    assert result.error_type == {"timeout": "TurnTimeoutError", "trial_timeout": "TrialTimeoutError"}[limit]
 
 
 def test_a_run_that_stops(tmp_path: Path) -> None:

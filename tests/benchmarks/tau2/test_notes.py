@@ -89,6 +89,33 @@ def test_a_task_is_known_by_what_its_outcome_depends_on(tmp_path: Path) -> None:
     assert task_digest(index.load_task_json("mock", "create_task_1", root / "data")) != task_digest(before)
 
 
+def test_kinds_of_change(tmp_path: Path) -> None:
+    data = data_directory(make_checkout(tmp_path, retitled))
+    before, after = (index.load_task_json("mock", "create_task_1", place) for place in (None, data))
+    assert list(tau2_corrections.kinds_of(before, after)) == ["text", "gold"]
+    assert list(tau2_corrections.changes("mock", index.find_installation().data, data)) == [
+        ("create_task_1", ["text", "gold", "state"])
+    ]
+    found = tau2_corrections.compare(index.find_installation().data, {"x": data})
+    lines = "\n".join(tau2_corrections.describe(found["tasks"]))
+    assert "mock, x: 1 tasks are others (gold 1, state 1, text 1)" in lines
+
+
+@pytest.mark.parametrize(
+    ("correction", "words"),
+    [
+        (
+            Correction(TAU2_1_0, ("text", "gold", "state")),
+            "gold corrected upstream in tau2 1.0 (text, gold, ends in another database)",
+        ),
+        (Correction(TAU2_1_0, ("text", "basis")), "text corrected upstream in tau2 1.0 (text, reward basis)"),
+        (Correction("tau2-bench-verified", ("gold",)), "gold corrected in tau2-bench-verified (gold)"),
+    ],
+)
+def test_words(correction: Correction, words: str) -> None:
+    assert str(correction) == words
+
+
 def test_the_summary_says_it_in_one_line_and_each_failing_task_says_it() -> None:
     corrected = {TAU2_1_0: ["gold", "state"]}
     results = [

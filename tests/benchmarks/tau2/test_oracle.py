@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -70,6 +71,12 @@ def settings(**options: object) -> Settings:
     return Settings(tag_trials=True, concurrency=4, **options)  # type: ignore[arg-type]
 
 
+def test_the_configurations_cover_every_pair() -> None:
+    covered = set().union(*(pairs_of(c) for c in CONFIGURATIONS))
+    assert covered == all_pairs(FACTORS)
+    assert len(CONFIGURATIONS) <= 20
+
+
 @pytest.mark.parametrize("configuration", sampled(CONFIGURATIONS, 3), ids=IDS)
 def test_every_pair_of_wire_choices(configuration: dict[str, str], run_trials: RunTrials) -> None:
     results = run_trials("oracle", settings(**configuration), [*keys("mock", count=3), *keys("telecom", count=1)])
@@ -87,6 +94,18 @@ def test_integers_survive_data_parts_of_all_airline_tasks(run_trials: RunTrials)
     # Over 1.0 every number in a data part arrives as a float; unrestored, six of the fifty would score 0.
     results = run_trials("oracle", settings(dialect="data", protocol="1.0"), keys("airline"))
     assert sum(r.success for r in results) == 50
+
+
+@pytest.mark.slow
+def test_readonly_shows_what_reward_alone_hides(run_trials: RunTrials) -> None:
+    keys = [t.key() for t in index.load_tasks("airline")]
+    results = run_trials("readonly", Settings(tag_trials=True, concurrency=2), keys)
+    passed = [r for r in results if r.success]
+    # No write at all, and yet twenty tasks pass; the action checks beside the reward tell.
+    assert len(passed) == 20
+    for result in results:
+        writes = [c for c in result.tool_calls if c.name.startswith(("book_", "cancel_", "update_", "send_"))]
+        assert writes == []
 
 
 # Every trial starts from the state that a fresh process of stock tau2 has, whatever this process did before.
@@ -126,3 +145,40 @@ def test_earlier_writes_leave_nothing_in_a_new_environment(domain: str) -> None:
     assert tau2_probe.state(environment) != tau2_probe.state(construct())
     # The registry's constructor is also what upstream's evaluator replays in.
     assert json.loads(json.dumps(tau2_probe.probe(construct))) == fresh_process(domain)
+
+
+def test_broken_vpn_stays_broken_in_its_own_environment_only() -> None:
+    """Upstream issue 154, as it was found."""
+    construct = upstream.load().registry.get_env_constructor("telecom")
+    first, second = construct(), construct()
+    for environment in (first, second):
+        environment.user_tools.connect_vpn()
+    first.user_tools.break_vpn()
+    third = construct()
+    third.user_tools.connect_vpn()
+    speeds = [e.user_tools.device.vpn_details.server_performance.value for e in (first, second, third)]
+    assert speeds == ["poor", "excellent", "excellent"]
+
+
+def rewards(run_trials: RunTrials, keys: list[TrialKey], concurrency: int, seed: int, agent: str) -> dict[str, Any]:
+    shuffled = random.Random(seed).sample(keys, len(keys))
+    results = run_trials(agent, Settings(concurrency=concurrency, tag_trials=True, max_steps=60), shuffled)
+    return {str(r.key): (r.status, r.reward_info and r.reward_info.breakdown) for r in results}
+
+
+def check_orders(run_trials: RunTrials, keys: list[TrialKey], agent: str) -> None:
+    alone = rewards(run_trials, keys, 1, 0, agent)
+    assert len({str(v) for v in alone.values()}) > 1 or agent == "oracle"
+    for seed in (1, 2):
+        assert rewards(run_trials, keys, 8, seed, agent) == alone
+
+
+def vpn_tasks() -> list[TrialKey]:
+    return [t.key() for t in index.load_tasks("telecom") if "vpn" in t.task_id]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", [pytest.param("oracle", marks=pytest.mark.slow), "noop"])
+def test_order_and_concurrency_change_no_reward(agent: str, run_trials: RunTrials) -> None:
+    others = [t.key() for t in index.load_tasks("telecom") if "vpn" not in t.task_id]
+    check_orders(run_trials, [*vpn_tasks()[:3], *others[:2], *(t.key() for t in index.load_tasks("mock")[:3])], agent)

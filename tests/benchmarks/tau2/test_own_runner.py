@@ -196,6 +196,25 @@ def test_an_agent_that_is_not_there_gets_no_reward(user: FakeLLM, registry: Any)
         run_mock("gone", user, task_ids=["create_task_1"])
 
 
+def test_models_of_tau2s_own_still_play(user: FakeLLM, registry: Any, agent: str) -> None:
+    register(agent, "a2a_agent")
+    with FakeLLM(agent_says) as model:
+        args = {"api_base": model.api_base, "api_key": "test", **ARGS}
+        [run] = RUN.run_tasks(
+            domain="mock",
+            tasks=RUN.get_tasks("mock", task_split_name="base", task_ids=["create_task_1"]),
+            agent="llm_agent",
+            user="user_simulator",
+            llm_agent="openai/own",
+            llm_args_agent=args,
+            llm_user="openai/fake",
+            llm_args_user=user_args(user),
+            console_display=False,
+            log_level="ERROR",
+        ).simulations
+    assert run.reward_info.reward == 1.0
+
+
 def a2a_bench(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pytest_a2a_bench.cli", *arguments],

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from finished_runs import write_run
@@ -13,8 +16,9 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, UserFault
 from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.merge import rescore
 
 KEYS = [TrialKey("tau2", "mock", task) for task in ("create_task_1", "update_task_1", "impossible_task_1")]
 
@@ -22,6 +26,18 @@ KEYS = [TrialKey("tau2", "mock", task) for task in ("create_task_1", "update_tas
 @pytest.fixture
 def some(run_trials: RunTrials) -> list[TrialResult]:
     return run_trials("readonly", Settings(tag_trials=True), KEYS)
+
+
+def test_the_same_evaluators_give_the_same_rewards(
+    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = write_run(tmp_path / "run", some)
+    assert main(["gate", "--rescore", str(directory), "-o", str(tmp_path / "again")]) == 0
+    assert "3 trials: 0 rewards changed, 3 are the same, 0 not evaluated" in capsys.readouterr().out
+    again = manifest.load_selected(tmp_path / "again")
+    assert {r.key: r.reward_info for r in again.results} == {r.key: r.reward_info for r in some}
+    assert again.manifest.run_id.startswith("rescored-")
+    assert again.results[0].provenance["rescored_from"]["run_id"] == "run"
 
 
 def test_a_reward_that_changes_is_shown_and_nothing_is_written_untold(
@@ -43,6 +59,18 @@ def test_a_reward_that_changes_is_shown_and_nothing_is_written_untold(
     assert changed.fingerprint == ""
     assert changed.provenance["rescored_from"]["reward"] == 1.0
     assert main(["gate", "--rescore", str(directory)]) == 0
+
+
+def test_a_success_has_no_user_at_fault() -> None:
+    """What the user did wrong is why there was no success; where an evaluator says otherwise, nothing was wrong."""
+    held = TrialResult(
+        KEYS[0], "evaluated", "run", Reward(0.0), simulation={}, user_fault=UserFault("ended_before_the_write")
+    )
+    selected: Any = SimpleNamespace(results=[held])
+    for reward, fault in ((Reward(1.0), None), (Reward(0.5), held.user_fault)):
+        evaluate = Mock(return_value=(reward, {"benchmark": "tau2 2"}))
+        [found] = rescore(selected, evaluate, "now")
+        assert found.result.user_fault == fault
 
 
 def test_conversations_without_an_evaluation_are_kept_and_named(

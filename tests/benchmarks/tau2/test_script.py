@@ -214,6 +214,11 @@ def test_it_waits_for_what_is_still_to_do() -> None:
     assert "Please make sure that everything is done" in str(user.hear("Everything that can be done for you is done."))
 
 
+def test_a_phone_is_no_matter_of_forms() -> None:
+    assert device.own_deeds([("reboot_device", {})], ["check_status_bar", "reboot_device"]) == []
+    assert device.own_deeds([APPLY, ("other", {})], TOOLS) == [Act(*APPLY)]
+
+
 def test_arguments_that_are_no_json_are_left_alone() -> None:
     odd = Act("submit_form", {"arguments": "{not json", "amount": 5, "nothing": None})
     assert device.asked_for("Submit the form for 5.", [odd], "") == (odd,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from pytest_a2a_bench.benchmarks.diagnosis import diagnose
 from pytest_a2a_bench.benchmarks.tau2 import notes
 from pytest_a2a_bench.benchmarks.tau2.diagnosis import DIAGNOSER
 from pytest_a2a_bench.benchmarks.tau2.user import device
-from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, needs_judgement
 from pytest_a2a_bench.benchmarks.tau2.user.script import MAX_SAME_STATEMENTS, MAX_TEXTS, Script, make_script
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey
@@ -49,6 +50,14 @@ def opened(scenario: Scenario = SCENARIO, **parts: object) -> Script:
     return script
 
 
+def test_it_opens_in_the_first_person_without_stage_directions() -> None:
+    assert Script(SCENARIO).hear("Hi!") == "I want to cancel reservation EHGLP3."
+
+
+def test_it_answers_an_imperative_without_a_question_mark() -> None:
+    assert opened().hear("Please provide your user ID so that I can look it up.") == "My user id is emma_kim_9957."
+
+
 def test_it_answers_several_questions_at_once_and_says_what_it_does_not_have() -> None:
     reply = opened().hear("I need:\n- your full name\n- your zip code\n- your email address")
     assert isinstance(reply, str)
@@ -74,6 +83,14 @@ def test_it_refuses_what_it_never_wanted() -> None:
     reply = opened().hear("Would you like me to send you a certificate of $50?")
     assert reply == "No. I don't want to get that certificate."
     assert str(opened(actions=()).hear("Shall I cancel reservation EHGLP3?")).startswith("No.")
+
+
+def test_it_goes_on_until_what_it_wants_is_done() -> None:
+    script = opened()
+    assert script.hear("Is there anything else I can do?") is not None
+    script.hear("I will cancel reservation EHGLP3. Do you confirm?")
+    script.hear("Reservation EHGLP3 has been cancelled.")
+    assert script.hear("Is there anything else I can do?") is None
 
 
 def test_it_pushes_back_as_told_and_takes_a_final_refusal() -> None:
@@ -215,6 +232,13 @@ def test_unplayable_tasks_are_announced_before_the_run() -> None:
     assert line not in notes.announce(["airline"], Settings(user="llm:openai/model"))
 
 
+def test_its_own_words_ask_nothing_of_it() -> None:
+    script = opened(PHONE, actions=(), tools=TOOLS)
+    script.hear("Please turn off airplane mode.")
+    report = script.after_action(["Please turn on mobile data."])
+    assert isinstance(script.hear(str(report)), str)
+
+
 def test_stop_tokens_of_a_scenario_are_never_spoken() -> None:
     scenario = Scenario(
         "You want a card. When you are done, say ###STOP###.", instructions="Then output ###TRANSFER###."
@@ -243,11 +267,29 @@ def test_no_text_of_an_agent_breaks_it(texts: list[str]) -> None:
         assert "###" not in reply
 
 
+def test_structured_and_plain_instructions() -> None:
+    structured = SimpleNamespace(reason_for_call="a", known_info=None, unknown_info="b", task_instructions="c")
+    assert Scenario.of(structured) == Scenario("a", "", "b", "c")
+    assert Scenario.of("Create a task.").opening() == "Please create a task."
+
+
+def test_tasks_that_need_judgement_are_known_before() -> None:
+    assert needs_judgement(SCENARIO) == ""
+    assert needs_judgement(Scenario("You want a refund.", instructions="Don't accept the first offer.")) != ""
+    assert needs_judgement(SCENARIO, checked=False) != ""
+
+
 @in_one_test("agent", [a for a in AGENTS if a not in ("noop", "echo")])
 def test_agents_that_no_user_was_made_for_pass_a_few_tasks(agent: str) -> None:
     table = Table("a")
     tasks = [("mock", t) for t in load("mock")[:3]] + [("telecom", t) for t in load("telecom")[::57]]
     assert [(t.id, r) for d, t in tasks if (r := table.run(d, t, agent))[0] != 1.0] == []
+
+
+@pytest.mark.parametrize("agent", ["noop", "echo"])
+def test_silence_and_echoes_pass_no_telecom_task_of_a_few(agent: str) -> None:
+    table = Table("a")
+    assert [t.id for t in load("telecom")[::23] if table.run("telecom", t, agent)[0] == 1.0] == []
 
 
 @pytest.mark.slow
@@ -265,6 +307,16 @@ def test_every_agent_passes_98_of_100_tasks(domain: str) -> None:
     assert {a: n for a, n in passed.items() if a not in ("noop", "echo") and n < 0.98 * len(tasks)} == {}
     assert passed["echo"] <= passed["noop"]
     assert domain != "telecom" or passed["noop"] == 0
+
+
+def test_an_agent_that_repeats_the_users_yes_is_left() -> None:
+    [task] = [t for t in load("mock") if t.id == "update_task_1"]
+    script, texts = make_script(task), 0
+    heard = script.hear("Shall I mark task_1 as completed?")
+    while heard is not None and texts < 100:
+        texts += 1
+        heard = script.hear(f"Turn {texts} of this conversation; you said: {heard}")
+    assert texts < 50
 
 
 def test_nobody_is_accused_of_what_the_task_itself_put_at_the_beginning(run_trials: RunTrials) -> None:
@@ -349,6 +401,12 @@ def test_it_gives_nothing_away(data: st.DataObject) -> None:
     task = data.draw(st.sampled_from(tasks()))
     said = st.sampled_from(PROBES) | st.sampled_from(SPOKEN) | st.text(max_size=40)
     check(task, data.draw(st.lists(said, max_size=8)))
+
+
+@pytest.mark.slow
+def test_no_user_of_any_task_gives_anything_away_to_probes() -> None:
+    for task in tasks():
+        check(task, list(PROBES))
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,20 @@ def test_a_state_and_a_hash_are_compared_by_their_hashes() -> None:
     assert states[2] == changed.get_db_hash()
 
 
+def test_tools_are_made_once_and_are_what_tau2_makes() -> None:
+    tau2 = upstream.load()
+    for domain in DOMAINS:
+        first, second = (tau2.registry.get_env_constructor(domain)() for _ in range(2))
+        with stock_ways():
+            stock = {tool.name: tool for tool in first.get_tools()}
+        for tool, other in zip(first.get_tools(), second.get_tools(), strict=True):
+            assert tool.openai_schema == stock[tool.name].openai_schema
+            assert str(tool) == str(stock[tool.name])
+            assert tool.params is other.params
+            assert tool._func.__self__ is first.tools
+            assert other._func.__self__ is second.tools
+
+
 @pytest.mark.parametrize(
     ("before", "why"),
     [
@@ -219,6 +233,15 @@ def test_others_stay_as_they_are(expression: str) -> None:
     call = ToolCall("calculate", {"expression": expression})
     assert defuse(call) is call
     assert is_small(expression)
+
+
+def test_other_tools_and_other_arguments_are_not_looked_at() -> None:
+    for call in (
+        ToolCall("think", {"expression": "9**9**9**9"}),
+        ToolCall("calculate", {"expression": ["9**9**9**9"]}),
+        ToolCall("calculate", {}),
+    ):
+        assert defuse(call) is call
 
 
 def test_the_garbage_collector_is_off_inside_and_as_it_was_outside() -> None:

@@ -118,6 +118,16 @@ def test_reading_alone_shares_and_changes_nothing_of_what_is_reported(path: Path
     assert one is database.flights.shared["F1"]  # type: ignore[attr-defined]
 
 
+def test_a_file_that_changes_is_parsed_again(tmp_path: Path) -> None:
+    place = tmp_path / "db.json"
+    place.write_text(json.dumps(made()))
+    first = shortcuts.open_database(load, Database, place)
+    place.write_text(json.dumps({**made(), "today": {"seats": {}}}))
+    second = shortcuts.open_database(load, Database, place)
+    assert second.today.seats == {}
+    assert shortcuts.describe_state(first) != shortcuts.describe_state(second)
+
+
 NUMBERS = st.sampled_from([5, 5.0, True, 1, 1.0, 0, 0.0, -0.0, None, float("nan"), "5"])
 FLIGHTS = st.sampled_from(["F0", "F1", "F2", "new"])
 DAYS = st.sampled_from(["2024-05-01", "2024-05-02"])

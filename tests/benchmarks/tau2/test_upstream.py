@@ -5,31 +5,38 @@ Its code needs Python 3.12, so these tests run in an environment of their own: `
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import json
 import os
+import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_llm import Step, call, say
+from builtin_server import served
+from fake_llm import FakeLLM, Step, call, judge, say
 from finished_runs import write_run
 from llm_agent import agents_model
-from tau2_verification import Tau2Verifier, Verification
+from tau2_verification import Tau2Verifier, Verification, find_unrepeatable
 from threaded_http import Handler, HttpServer
 from trials import RunTrials
 
+from pytest_a2a_bench.agents.brain import BrainReply, Conversation
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index, retrieval, upstream
 from pytest_a2a_bench.benchmarks.tau2.benchmark import Watch
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, LLMError
-from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, TrialKey, TrialResult, UserSaid
 
 VARIABLE = "A2A_BENCH_TAU2_CHECKOUT"
+GOLD = {"user_id": "user_1", "title": "Important Meeting"}
 
 
 def is_upstream() -> bool:
@@ -86,7 +93,60 @@ def test_tasks_are_those_that_upstream_loads(domain: str) -> None:
             assert read.model_dump(exclude={"initial_state": times}).keys() == theirs[task_id].model_dump().keys()
 
 
+def test_the_distribution_is_named() -> None:
+    assert index.find_installation().distribution.startswith("tau2 1.")
+
+
 # --- its own runner ---------------------------------------------------------------------------------------------------
+
+
+def test_its_own_runner_takes_agents_on_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One creates the task that another one asks for: right in that task, wrong in the other."""
+    ours = importlib.import_module("pytest_a2a_bench.tau2")
+    assert not any(getattr(of, "__abstractmethods__", None) for of in (ours.A2AAgent, ours.A2AUser))
+    assert issubclass(ours.A2AUser, importlib.import_module("tau2.user.user_simulator_base").HalfDuplexUser)
+    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+    monkeypatch.chdir(tmp_path)
+    with served("noop", Clerk()) as agent, served("noop", Customer()) as user:
+        sides = ["--agent-a2a-endpoint", agent.url, "--user-a2a-endpoint", user.url]
+        tasks = ["--task-ids", "create_task_1", "update_task_1", "--save-to", str(tmp_path / "out")]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest_a2a_bench.cli", "tau2", "run", "mock", *sides, *tasks, "--max-retries", "0"],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = tmp_path.rglob("results.json")
+    found = json.loads(file.read_text())
+    rewards = {run["task_id"]: run["reward_info"]["reward"] for run in found["simulations"]}
+    assert rewards == {"create_task_1": 1.0, "update_task_1": 0.0}
+    assert (found["info"]["agent_info"]["implementation"], found["info"]["user_info"]["implementation"]) == (
+        "a2a_agent",
+        "a2a_user",
+    )
+
+
+class Clerk:
+    """An agent that creates one task, whoever asks for whatever."""
+
+    description = "Creates a task."
+
+    async def reply(self, conversation: Conversation) -> BrainReply:
+        if any(isinstance(event, ToolReturned) for event in conversation.history):
+            return BrainReply(AgentSaid("I have done that for you."))
+        return BrainReply(AgentSaid(calls=(ToolCall("create_task", dict(GOLD)),)))
+
+
+class Customer:
+    """An agent that plays a user who wants a task."""
+
+    description = "Wants a task."
+
+    async def reply(self, conversation: Conversation) -> BrainReply:
+        is_done = any(isinstance(e, UserSaid) and "I have done" in e.text for e in conversation.history)
+        return BrainReply(AgentSaid("Thank you. ###STOP###" if is_done else "Please create a task for me."))
 
 
 # --- documents --------------------------------------------------------------------------------------------------------
@@ -194,6 +254,26 @@ def test_a_model_of_embeddings_that_fails_is_infrastructure(embeddings: list[int
         watch.check()
 
 
+def test_leftovers_of_a_sandbox_are_removed(
+    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("srt", "rg", "bwrap", "socat"):
+        program = programs / name
+        program.write_text("#!/bin/sh\n")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    places = tmp_path / "places"
+    places.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(places))
+    [result] = run_trials("oracle", settings(retrieval="terminal_use"), [INTERLEAVED])
+    assert result.success, (result.error, result.reward_info)
+    # Tools refer to the toolkit that they are of, and it to them.
+    gc.collect()
+    assert list(places.glob("agentic_search_*")) == []
+
+
 # --- verified ---------------------------------------------------------------------------------------------------------
 
 
@@ -235,7 +315,100 @@ def test_rescoring_finds_the_same_but_for_durations(run_trials: RunTrials) -> No
     assert [line.partition(".content: ")[0] for line in differs.differences] == ["messages[3]", "messages[5]"]
 
 
+def test_a_model_that_finds_documents_is_not_asked_again(
+    embeddings: list[int], run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wanted = settings(retrieval="openai_embeddings_grep", max_steps=8)
+    result = searches(
+        run_trials, wanted, call("KB_search", {"query": "credit card"}), call("grep", {"pattern": "[Ff]ee"})
+    )
+    assert result.simulation is not None
+    found = [m["content"] for m in result.simulation["messages"] if m["role"] == "tool"]
+    assert "Score: " in found[0]
+    # Elsewhere: no key, nobody who answers, and no embeddings that upstream keeps below the working directory.
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert verify(result, wanted).status == "verified"
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_tools_of_retrieval_that_cannot_be_repeated_are_known() -> None:
+    tau2 = upstream.load()
+    assert tau2.retrieval is not None
+    known = {name: find_unrepeatable(tau2, name) for name in tau2.retrieval.RETRIEVAL_VARIANTS}
+    assert all(known[name] == () for name in OFFLINE)
+    assert known["openai_embeddings_grep"] == known["bm25_reranker"] == ("KB_search",)
+    assert known["terminal_use"] == ("shell",)
+    assert known["alltools"] == ("KB_search_dense", "shell")
+
+
 # --- models -----------------------------------------------------------------------------------------------------------
+
+
+def judged_key(domain: str) -> TrialKey:
+    """Return the first task of a domain that the judge is asked about."""
+    for task in index.load_tasks(domain):
+        criteria = index.load_task_json(domain, task.task_id)["evaluation_criteria"]
+        if "NL_ASSERTION" in criteria["reward_basis"] and criteria.get("nl_assertions"):
+            return task.key()
+    raise AssertionError(f"no task of {domain} is judged")
+
+
+@pytest.mark.parametrize("domain", ["retail", BANKING])
+@pytest.mark.parametrize("met", [True, False])
+def test_the_judge_decides_over_http(
+    domain: str, met: bool, run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+    with FakeLLM(judge(met)) as llm:
+        wanted = settings(judge_llm="openai/judge", user_llm_args={"api_base": llm.api_base}, retrieval="no_knowledge")
+        [result] = run_trials("oracle", wanted, [judged_key(domain)])
+    assert (result.error, result.reward) == (None, float(met))
+    assert len(llm.requests) == 1
+    assert result.provenance["judge"] == "openai/judge"
+
+
+def test_forty_retail_tasks_need_the_judge(run_trials: RunTrials) -> None:
+    criteria = [index.load_task_json("retail", t.task_id)["evaluation_criteria"] for t in index.load_tasks("retail")]
+    assert sum("NL_ASSERTION" in c["reward_basis"] and bool(c.get("nl_assertions")) for c in criteria) == 40
+    [result] = run_trials("noop", settings(), [judged_key("retail")])
+    assert result.status == "skipped"
+    assert "--a2a-judge-llm" in str(result.error)
+
+
+def user_of_its_own_accord(request: dict[str, Any]) -> Step:
+    """The user that mock's own task asks for: looks, asks, and dismisses when it is done."""
+    steps: list[Step] = [
+        call("check_notifications", {}),
+        say("I have completed task_1; please set its status to completed."),
+        call("dismiss_notification", {"notification_id": "notif_1"}),
+        say("###STOP###"),
+    ]
+    done = sum(m["role"] == "assistant" for m in request["messages"])
+    step: Step = steps[min(done, len(steps) - 1)]
+    return step
+
+
+def test_an_llm_user_has_tools_and_one_task_of_mock_contradicts_itself(run_trials: RunTrials) -> None:
+    # Its assertion wants the notification read, which only the user can do; its gold database has it unread.
+    key = TrialKey("tau2", "mock", "update_task_with_user_tools")
+    with FakeLLM(user_of_its_own_accord) as llm:
+        args = {"api_base": llm.api_base, "api_key": "scripted", "num_retries": 0}
+        wanted = settings(user="llm:openai/user", user_llm_args=args)
+        [result] = run_trials("oracle", wanted, [key])
+    assert result.reward_info is not None, result.error
+    assert result.reward_info.breakdown == {"DB": 0.0, "ENV_ASSERTION": 1.0, "ACTION": 1.0}
+    assert {tool["function"]["name"] for tool in llm.requests[0]["tools"]} == {
+        "check_notifications",
+        "dismiss_notification",
+    }
+    [scripted] = run_trials("oracle", settings(), [key])
+    assert scripted.reward_info is not None, scripted.error
+    assert scripted.reward_info.breakdown == {"DB": 1.0, "ENV_ASSERTION": 0.0, "ACTION": 1.0}
+    assert "of its own accord" in scripted.provenance["user_judgement"]
 
 
 # --- rewards ----------------------------------------------------------------------------------------------------------
@@ -244,6 +417,13 @@ def test_rescoring_finds_the_same_but_for_durations(run_trials: RunTrials) -> No
 def sample(domain: str, count: int) -> list[TrialKey]:
     tasks = index.load_tasks(domain)
     return [t.key() for t in tasks[:: max(1, len(tasks) // count)][:count]]
+
+
+@pytest.mark.parametrize("dialect", ["tool_call", "agentbeats", "sierra", "data", "auto"])
+def test_every_dialect_holds_every_domain(dialect: str, run_trials: RunTrials) -> None:
+    keys = [k for domain in ("telecom", "mock", BANKING) for k in sample(domain, 2)]
+    results = run_trials("oracle", settings(dialect=dialect, retrieval="no_knowledge"), keys)
+    assert [(r.key, r.error) for r in results if not r.success] == []
 
 
 @pytest.fixture

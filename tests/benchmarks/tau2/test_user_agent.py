@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +126,19 @@ def test_a_user_that_talks_nonsense_is_an_error_of_its_own(
     assert message in str(result.error)
     assert str(result.error).startswith("the agent that plays the user: ")
     assert (result.blame, result.reward_info) == ("user", None)
+
+
+def test_a_user_that_is_not_there_is_an_error_of_its_own(run_trials: RunTrials) -> None:
+    (result,) = run_trials("oracle", played_by("http://127.0.0.1:9"), keys("mock", 1))
+    assert (result.status, result.blame) == ("infrastructure_error", "user")
+    assert str(result.error).startswith("the agent that plays the user: ")
+
+
+@pytest.mark.parametrize("word", STOP_WORDS)
+def test_each_stop_word_ends_the_conversation(run_trials: RunTrials, word: str) -> None:
+    with served_brain(Speaker(lambda conversation: f"Thank you. {word}")) as url:
+        (result,) = run_trials("noop", played_by(url), keys("mock", 1))
+    assert (result.status, result.termination_reason) == ("evaluated", "user_stop")
 
 
 def test_the_users_agent_gets_its_own_token_and_no_other(
@@ -249,3 +263,11 @@ def test_a_call_that_fails_transfers_nothing(tmp_path: Path) -> None:
         result = hold(first, second, tmp_path, max_errors=2)
     assert (result.parties, result.blame) == ((), None)
     assert hands_over.asked > 1
+
+
+def test_with_nobody_to_go_on_it_ends_as_ever(tmp_path: Path) -> None:
+    with connected(HandsOver()) as first:
+        settings = Settings(tag_trials=True, max_steps=12)
+        result = Runner(settings, Client(first), Store(tmp_path), uuid.uuid4().hex).run(KEY)
+    assert result.parties == ()
+    assert "parties" not in (tmp_path / "trials" / os.listdir(tmp_path / "trials")[0]).read_text()

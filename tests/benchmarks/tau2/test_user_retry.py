@@ -79,6 +79,15 @@ def test_it_is_held_again_in_another_context_with_another_seed(run_trials: RunTr
     assert stored.user_retries == result.user_retries
 
 
+def test_a_user_that_never_plays_its_part_is_reported_of_in_the_end(run_trials: RunTrials) -> None:
+    result, llm = hold(run_trials, [EARLY, SCOPE], user_retry=1)
+    assert (result.status, result.reward) == ("evaluated", 0.0)
+    assert result.user_fault is not None
+    assert result.user_fault.kind == "ended_before_the_write"
+    assert [fault.kind for fault in result.user_retries] == ["ended_before_the_write"]
+    assert len(llm.requests) == 4
+
+
 def test_a_failure_of_the_second_conversation_costs_no_result(run_trials: RunTrials) -> None:
     plain, _ = hold(run_trials, [EARLY])
     result, llm = hold(run_trials, [EARLY, [say(OPENING), status(500)]], user_retry=1)
@@ -99,3 +108,10 @@ def test_a_failure_of_the_second_conversation_costs_no_result(run_trials: RunTri
     assert len(contexts) == 2
     stored = load_trial(Path(str(result.path)))
     assert (stored.user_retries, stored.retry_error) == (result.user_retries, result.retry_error)
+
+
+def test_a_scripted_user_is_watched_by_the_same_detector(run_trials: RunTrials) -> None:
+    keys = [task.key() for task in index.load_tasks("mock")]
+    for agent in ("oracle", "noop", "readonly"):
+        held = run_trials(agent, Settings(user="scripted", tag_trials=True), keys)
+        assert [str(r.key) for r in held if r.user_fault] == [], agent
