@@ -76,6 +76,12 @@ def test_a_stream_is_distorted(fault: str, expected: list[bytes]) -> None:
     assert distort(fault, [b"11", b"22", b"33"], is_stream=True) == expected
 
 
+def test_a_distortion_that_does_not_fit_changes_nothing() -> None:
+    assert distort("reorder", [b"1"], is_stream=True) == [b"1"]
+    assert distort("duplicate", [b"1"], is_stream=False) == [b"1"]
+    assert distort("truncate", [], is_stream=True) == []
+
+
 @pytest.mark.parametrize(
     ("texts", "complaint"),
     [
@@ -93,6 +99,23 @@ def test_wrong_faults_are_reported(texts: list[str], complaint: str) -> None:
     assert complaint in str(caught.value)
 
 
+def test_ten_tenths_are_one() -> None:
+    names = (
+        "reset",
+        "503",
+        "429",
+        "truncate",
+        "reorder",
+        "duplicate",
+        "half-close",
+        "wrong-id",
+        "504-late",
+        "500-late",
+    )
+    assert parse_faults([f"{name}=0.1" for name in names]) == dict.fromkeys(names, 0.1)
+
+
+STATUS = {"message": {"taskId": "t", "parts": [{"taskId": "x"}]}}
 TASK: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 5,

@@ -20,6 +20,7 @@ from typing import IO, Any, NamedTuple
 
 import httpx
 import pytest
+from chaos_oracle import harried
 from faulty_server import serve_app
 from one_test import in_one_test
 from starlette.applications import Starlette
@@ -32,6 +33,7 @@ from pytest_a2a_bench.a2a.card import CARD_PATH, AgentCard, load_card
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.chaos import Draws, Faults, main, proxy_before
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import Part
 
 _STATES = ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", "TASK_STATE_COMPLETED")
 
@@ -246,6 +248,17 @@ def test_an_answer_ends_in_the_middle(transport: str, stream: bool) -> None:
     assert whole.body.startswith(seen.body)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_truncated_answer_ends_properly_and_cannot_be_read(stream: bool) -> None:
+    seen, worked, _ = one("truncate", "rest", stream=stream)
+
+    assert (seen.status, seen.error, worked) == (200, None, ["m-1"])
+    last = seen.body.split(b"\n\n")[-1].removeprefix(b"data: ")
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(last)
+    assert seen.body.count(b"\n\n") == (2 if stream else 0)
+
+
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize(
     ("fault", "expected"),
@@ -298,6 +311,17 @@ def test_a_silence_ends() -> None:
 
     assert (seen.status, seen.error) == (200, None)
     assert time.monotonic() - began >= 0.2
+
+
+def test_cards_are_hit_only_if_asked() -> None:
+    async def statuses(kinds: tuple[str, ...]) -> list[int]:
+        async with behind_faults({"503": 1.0}, kinds=kinds) as scene, httpx.AsyncClient() as client:
+            card = await client.get(scene.card_url)
+            other = await client.get(f"{scene.url}nothing-here")
+            return [card.status_code, other.status_code]
+
+    assert asyncio.run(statuses(("send", "task"))) == [200, 404]
+    assert asyncio.run(statuses(("card", "other"))) == [503, 503]
 
 
 def test_the_card_names_the_proxy_alone_and_is_not_signed() -> None:
@@ -358,6 +382,25 @@ def test_a_port_in_use_is_reported() -> None:
 
 
 Connect = Callable[..., AgentConnection]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streaming", ["off", "on"])
+@pytest.mark.parametrize("protocol", ["1.0", "0.3"])
+@pytest.mark.parametrize("transport", ["jsonrpc", "rest"])
+def test_a_refusal_before_delivery_is_survived_everywhere(
+    transport: str, protocol: str, streaming: str, connect: Connect
+) -> None:
+    # Of these draws two are faults, and the third reaches the agent.
+    with harried({"429": 0.5}, f"noop?protocol={protocol}&transport={transport}", seed=5) as agent:
+        connection = connect(
+            agent.url, transport=transport, protocol=protocol, streaming=streaming, max_retries=5, timeout=30.0
+        )
+        reply = connection.session().send([Part("text", text="hello")])
+
+        assert reply.parts
+        assert agent.injected["429"] >= 1
+        assert agent.draws.requests == agent.injected["429"] + 1
 
 
 # The fault proxy as a program.
@@ -431,3 +474,11 @@ def test_an_error_is_one_line_and_exit_code_2(
 
     assert (code, printed.out) == (2, "")
     assert complaint in printed.err.splitlines()[-1]
+
+
+def test_the_help_lists_the_faults(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--help"])
+
+    assert left.value.code == 0
+    assert "after-delivery" in capsys.readouterr().out

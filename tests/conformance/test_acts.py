@@ -16,6 +16,8 @@ from in_thread import served_in_thread
 from raw_agent import MESSAGE, Request, event, raw_agent, response, rpc, scripted, stream_head
 
 from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.conformance.acts.document import ClientStep
+from pytest_a2a_bench.conformance.acts.loader import load_cases
 from pytest_a2a_bench.conformance.catalogue import ADDED
 
 CHECKOUT = "A2A_BENCH_ACTS"
@@ -380,3 +382,17 @@ def checkout() -> Path:
     if not os.environ.get(CHECKOUT):
         pytest.skip(f"{CHECKOUT} does not name a directory with A2A's own tests (tests/acts of its pull request 1882)")
     return Path(os.environ[CHECKOUT])
+
+
+def test_every_public_test_is_read(checkout: Path) -> None:
+    cases = load_cases(checkout)
+    assert len(cases) >= 111
+    assert sum(isinstance(case.test.steps[0], ClientStep) for case in cases) < 10
+
+
+@pytest.mark.slow
+def test_a_correct_agent_passes_the_public_tests(url: str, files: Path, checkout: Path) -> None:
+    found = judged(url, files, checkout, "--set", f"acts-behaviors={files}/known.yaml")
+    assert not {name for name, status in statuses(found).items() if status == "failed"}
+    # What is at odds with the specification says so.
+    assert "REST-PD-001 HTTP+JSON" in {name for name, r in found.items() if "; but " in str(r["findings"])}

@@ -74,6 +74,15 @@ def test_a_directory_is_read_by_its_master_file_or_whole(tmp_path: Path) -> None
     assert (case.test.id, case.variables) == ("OTHER-001", {"word": "outer"})
 
 
+def test_json_is_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "mine.acts.json"
+    path.write_text(
+        '{"acts_version": "1.0", "spec_version": "1.0", "suites": [{"id": "a", "name": "a", "tests": [{"id": "A-1", '
+        '"name": "a", "level": "may", "steps": [{"id": "s", "operation": "get_agent_card"}]}]}]}'
+    )
+    assert only(path).test.level == "may"
+
+
 def test_yaml_is_that_of_1_2(tmp_path: Path) -> None:
     path = tmp_path / "values.yaml"
     path.write_text("[no, on, 2025-01-01, 12, 0x10, 1.5, true, null, '1', ~, .5, -3]")
@@ -205,6 +214,13 @@ def test_rules_beyond_types(tmp_path: Path, text: str, message: str) -> None:
 def test_an_id_of_ours_is_refused(tmp_path: Path, ours: str) -> None:
     with pytest.raises(ConfigurationError, match=f"mine.acts.yaml:8: '{ours}': the id is one of this package's own"):
         load_acts(write(tmp_path, TEST.replace("MINE-001", ours)))
+
+
+def test_files_that_are_read_next_leave_nothing_of_these(tmp_path: Path) -> None:
+    load_acts(write(tmp_path, TEST))
+    suite = load_acts(write(tmp_path, TEST.replace("MINE-001", "MINE-002")))
+    assert (suite.ids, set(ADDED)) == (("MINE-002",), {("MINE-002", "1.0")})
+    ADDED.clear()
 
 
 HELLO = "message: {role: ROLE_USER, parts: [{text: hi}]}"

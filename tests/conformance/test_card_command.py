@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cards import minimal_1_0
+from cards import minimal_0_3, minimal_1_0
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.card.document import lines_of, to_pointer
+from pytest_a2a_bench.conformance.report import REPORT
+from pytest_a2a_bench.reports.findings import FORMATS
 
 
 @pytest.fixture
@@ -35,6 +39,16 @@ def bad() -> dict[str, Any]:
     return card
 
 
+def test_a_good_card_is_fully_conformant(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(minimal_1_0())
+    assert main.main(["check", "--card", path]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"conformance of {path} (Router 1.2.0), 1.0 JSONRPC\n")
+    assert "A2A 1.0: fully conformant in its card alone: MUST 14/14, SHOULD 11/11" in printed
+    assert main.main(["check", "--card", write(minimal_0_3())]) == 0
+    assert "A2A 0.3: fully conformant in its card alone" in capsys.readouterr().out
+
+
 def test_findings_say_where_what_and_how(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["check", "--card", write(bad())]) == 1
     lines = capsys.readouterr().out.splitlines()
@@ -53,6 +67,11 @@ def test_warnings_fail_only_when_strict(write: Any) -> None:
     path = write({**minimal_1_0(), "iconUrl": None})
     assert main.main(["check", "--card", path]) == 0
     assert main.main(["check", "--card", path, "--strict"]) == 1
+
+
+def test_a_version_can_be_demanded(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["check", "--card", write(minimal_0_3()), "--version", "1.0"]) == 1
+    assert "supportedInterfaces is missing" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -90,6 +109,17 @@ def test_a_check_that_cannot_run_exits_with_2(
 
 
 @pytest.mark.parametrize(
+    ("text", "found"),
+    [("{", "malformed JSON"), ("", "malformed JSON"), ("[]", "the card is []"), ('{"a": NaN}', "NaN")],
+)
+def test_an_invalid_card_is_a_finding(text: str, found: str, write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["check", "--card", write(text)]) == 1
+    printed = capsys.readouterr().out
+    assert "CARD-002" in printed
+    assert found in printed
+
+
+@pytest.mark.parametrize(
     ("text", "found"), [("", "it is empty"), ("<html>Welcome</html>", "it begins with '<html>Welcome</html>'")]
 )
 def test_a_file_that_is_no_card_is_named_by_its_beginning(
@@ -118,6 +148,26 @@ def test_a_served_card_is_fetched_and_asked_about(noop_url: str, capsys: pytest.
     assert "A2A 1.0: conformant in what was chosen" in printed.out
     assert "A2A 0.3: fully conformant in what was chosen" in printed.out
     assert "WARNED CARD-013" in printed.out
+
+
+def test_json_can_be_read_back(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["check", "--card", write(bad()), "--format", "json"]) == 1
+    report = REPORT.parse(capsys.readouterr().out.encode(), Path("report.json"))
+    assert report.interfaces == ("1.0 JSONRPC",)
+    assert report.counts == {"failed": 2, "warned": 1, "passed": 22, "skipped": 14}
+    broken = [check.id for check in report.results if check.findings]
+    assert broken == ["CARD-004", "CARD-009", "CARD-028"]
+
+
+def test_sarif_names_rules_and_places(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(bad())
+    assert main.main(["check", "--card", path, "--format", "sarif"]) == 1
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert {r["ruleId"] for r in run["results"]} == {r["id"] for r in run["tool"]["driver"]["rules"]}
+    first = run["results"][0]
+    assert first["level"] == "error"
+    assert first["locations"][0]["physicalLocation"] == {"artifactLocation": {"uri": path}, "region": {"startLine": 1}}
+    assert first["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "1.0/card/skills/0/tags"
 
 
 def test_sarif_shows_findings_in_their_lines(write: Any, tmp_path: Path) -> None:
@@ -170,3 +220,17 @@ def test_a_known_defect_is_reported_and_fails_nothing(
     waivers.write_text(entries[0] + "expires = 2026-01-31\n" + entries[1])
     assert main.main(["check", "--card", path, "--waivers", str(waivers)]) == 1
     assert "1 failed, 1 warned, 1 waived" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_foreign_text_is_harmless_in_every_format(name: str, write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    card = minimal_1_0()
+    card["skills"][0]["id\x1b[2J|<script>"] = 1
+    card["defaultInputModes"] = ["\x1b[31m|<b>`x`"]
+    card["documentationUrl"] = "|\x1b]0;owned\x07"
+    assert {f.rule for f in check_card(card)} == {"CARD-021", "CARD-031"}
+    assert main.main(["check", "--card", write(card), "--format", name]) == 1
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    if name == "markdown":
+        assert "<b>" not in "".join(re.split("```.*?```", printed, flags=re.DOTALL))

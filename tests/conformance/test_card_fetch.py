@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import builtin_server
 import pytest
 from cards import minimal_0_3, minimal_1_0
+from full_agent import Features, full_agent
 from one_test import in_one_test
 from threaded_http import Handler, HttpServer
 
@@ -18,7 +21,8 @@ from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card import check_card, fetch_card
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
-from pytest_a2a_bench.conformance.finding import FOUND, CheckResult
+from pytest_a2a_bench.conformance.catalogue import load_requirements
+from pytest_a2a_bench.conformance.finding import FOUND, VERSIONS, CheckResult
 from pytest_a2a_bench.conformance.subject import Subject, check_online, look_at
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, TransportError
 
@@ -137,6 +141,12 @@ def test_the_command_sends_the_token_too(
     assert token not in capsys.readouterr().out
 
 
+def test_a_server_on_a2a_sdk_only_lacks_cache_control(noop_url: str) -> None:
+    raw, http, findings = fetch_card(noop_url)
+    assert [f.rule for f in findings] == ["CARD-013"]
+    assert [f.rule for f in check_card(raw, http=http)] == ["CARD-013"]
+
+
 @in_one_test(
     ("site", "rules"),
     [
@@ -199,6 +209,13 @@ def test_the_legacy_path_alone_is_not_enough(card: Any, rule: str) -> None:
         assert rule in [f.rule for f in check_card(raw, http=http)]
 
 
+def test_duplicate_members_over_http_are_reported() -> None:
+    body = json.dumps(minimal_1_0()).replace('{"name"', '{"name": "Other", "name"', 1).encode()
+    with serve(always(200, without("ETag"), body)) as url:
+        raw, http, _ = fetch_card(url)
+    assert [f.rule for f in check_card(raw, http=http)] == ["CARD-014", "CARD-030"]
+
+
 def test_redirects_within_the_origin_are_followed() -> None:
     def site(path: str, handler: Any) -> Answer:
         if path == PATH:
@@ -206,6 +223,42 @@ def test_redirects_within_the_origin_are_followed() -> None:
         return 200, without("ETag"), json.dumps(minimal_1_0()).encode()
 
     assert found(site) == ["CARD-014"]
+
+
+def test_slow_bytes_end_in_time() -> None:
+    sent: list[int] = []
+
+    def site(path: str, handler: Any) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        try:
+            for number in range(2000):
+                handler.wfile.write(b" ")
+                handler.wfile.flush()
+                sent.append(number)
+                time.sleep(0.05)
+        except OSError:
+            pass
+        handler.close_connection = True
+
+    with pytest.raises(TransportError, match=r"no complete answer within 0\.4 s"):
+        found(site, timeout=0.4)
+    assert 0 < len(sent) < 2000, "the reader goes before the site has said all"
+
+
+def test_an_endless_body_is_cut() -> None:
+    def site(path: str, handler: Any) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/json")
+        handler.end_headers()
+        try:
+            for _ in range(10_000):
+                handler.wfile.write(b"x" * 65_536)
+        except OSError:
+            pass
+        handler.close_connection = True
+
+    assert found(site, timeout=8.0) == ["CARD-002"]
 
 
 def test_nothing_there_is_no_finding() -> None:
@@ -226,6 +279,16 @@ def test_evidence_is_kept_and_bounded() -> None:
     assert exchange.response.startswith("<html>")
     assert len(exchange.response) <= 4096
     assert "secret" not in repr(exchange)
+
+
+def test_headers_go_along() -> None:
+    def site(path: str, handler: Any) -> Answer:
+        if handler.headers.get("Authorization") != "Bearer x":
+            return 401, {}, b""
+        return good(path, handler)
+
+    assert found(site) == ["CARD-001"]
+    assert found(site, headers={"Authorization": "Bearer x"}) == []
 
 
 def test_keys_come_from_a_file_or_a_url(tmp_path: Any) -> None:
@@ -313,6 +376,15 @@ def test_declared_and_not_there(served: tuple[str, dict[str, Any]]) -> None:
     assert message(changed(served, capabilities=promised)) == {"XCARD-003"}
 
 
+def test_push_notifications_that_are_not_there() -> None:
+    with full_agent(Features(push=False)) as url:
+        raw, _, _ = fetch_card(url)
+        assert isinstance(raw, dict)
+        assert message((url, {**raw, "capabilities": {**raw["capabilities"], "pushNotifications": True}})) == {
+            "PUSH-001"
+        }
+
+
 def test_there_and_not_declared(served: tuple[str, dict[str, Any]]) -> None:
     assert {"STREAM-012", "V03-STREAM-004"} <= message(changed(served, capabilities={"streaming": False}))
 
@@ -331,6 +403,16 @@ def test_security_that_is_enforced(secured: tuple[str, dict[str, Any]]) -> None:
     refused = {"1.0/CARD-007[GRPC]", "0.3/V03-CARD-022[GRPC]"}
     found = asked(secured, token="open-sesame")
     assert {(result.name, result.outcome) for result in found} == {(name, "error") for name in refused}
+
+
+def test_security_that_is_not_enforced(served: tuple[str, dict[str, Any]]) -> None:
+    card = changed(
+        served,
+        securitySchemes={"b": {"httpAuthSecurityScheme": {"scheme": "Bearer"}, "type": "http", "scheme": "bearer"}},
+        securityRequirements=[{"schemes": {"b": {}}}],
+        security=[{"b": []}],
+    )
+    assert message(card) == {"AUTH-001", "V03-AUTH-001"}
 
 
 def test_security_that_is_not_declared(secured: tuple[str, dict[str, Any]]) -> None:
@@ -359,3 +441,11 @@ def test_credentials_go_to_the_endpoints_origin_only(secured: tuple[str, dict[st
 @pytest.mark.parametrize("raw", [None, [], {}, {"supportedInterfaces": [{"url": 7}]}, {"url": 7, "protocolVersion": 1}])
 def test_a_card_without_an_interface_is_not_asked(raw: Any) -> None:
     assert asked(("http://127.0.0.1:9", raw)) == []
+
+
+def test_the_guide_names_what_is_asked() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "cards.md").read_text(encoding="utf-8")
+    online = [r for version in VERSIONS for r in load_requirements(version) if "online" in r.tags]
+    assert len(online) == 14
+    assert all(r.check for r in online)
+    assert {r.id for r in online if f"`{r.id}`" not in guide} == set()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 from cards import (
+    Card,
     full_1_0,
     minimal_0_3,
     minimal_1_0,
@@ -78,6 +80,20 @@ def test_severity_follows_the_level() -> None:
         assert finding.spec, name
 
 
+@pytest.mark.parametrize(
+    ("raw", "rule"),
+    [([], "CARD-002"), ("card", "CARD-002"), (None, "CARD-002"), (7, "CARD-002"), ({}, "CARD-003")],
+)
+def test_an_invalid_card_is_a_finding(raw: Any, rule: str) -> None:
+    assert {f.rule for f in check_card(raw)} == {rule}
+
+
+def test_a_version_can_be_demanded() -> None:
+    as_new = {f.rule for f in check_card(minimal_0_3(), version="1.0")}
+    assert as_new == {"CARD-003", "CARD-004", "CARD-026"}
+    assert "V03-CARD-002" in {f.rule for f in check_card(minimal_1_0(), version="0.3")}
+
+
 def test_http_is_accepted_where_it_is_allowed() -> None:
     card = minimal_1_0()
     card["supportedInterfaces"][0]["url"] = "http://a.example.com/"
@@ -138,9 +154,38 @@ def test_secrets_are_never_shown() -> None:
     assert "uuu" not in repr(check_card(card))
 
 
+@pytest.mark.parametrize(
+    "flood",
+    [
+        {"skills": [{}] * 200_000},
+        {"skills": [{"id": "a", "name": "a", "description": "a", "tags": ["a"]}] * 20_000},
+        {"x": "eyJ-" * 400_000},
+        {"x": ["eyJ-" * 5_000] * 80},
+        {"x": "password=" * 200_000},
+        {"defaultInputModes": ["a/" + "b;" * 500_000]},
+        {"capabilities": {"extensions": [{"uri": "urn:" + "1." * 500_000}]}},
+        {"iconUrl": "https://" + "a@" * 500_000},
+    ],
+    ids=lambda v: None,
+)
+@pytest.mark.slow
+def test_a_flood_is_judged_in_seconds(flood: Card) -> None:
+    begin = time.process_time()
+    findings = check_card({**minimal_1_0(), **flood})
+    assert time.process_time() - begin < 10
+    assert len(findings) < 100
+
+
 def test_a_hundred_faults_of_a_kind_are_ten_findings_and_a_note() -> None:
     card = minimal_1_0()
     card["defaultInputModes"] = ["text"] * 100
     findings = check_card(card)
     assert [f.severity for f in findings] == ["error"] * 10 + ["note"]
     assert findings[-1].found == "and 90 more of this kind"
+
+
+def test_duplicates_are_reported() -> None:
+    (finding,) = check_card(minimal_1_0(), duplicates=("name", "name"))
+    assert (finding.rule, finding.severity) == ("CARD-030", "warning")
+    (finding,) = check_card(minimal_0_3(), duplicates=("url",))
+    assert finding.rule == "V03-CARD-020"

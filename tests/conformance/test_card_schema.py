@@ -97,6 +97,12 @@ def test_the_schema_of_1_0_knows_what_the_protobuf_says() -> None:
     assert presence == {"documentationUrl", "iconUrl", "streaming", "pushNotifications", "extendedAgentCard"}
 
 
+@given(JSON)
+@settings(max_examples=examples(80), deadline=None)
+def test_any_json_ends_in_findings(raw: Any) -> None:
+    assert all(isinstance(f, Finding) for f in check_card(raw))
+
+
 @given(st.dictionaries(NAMES, NAMED, max_size=8), st.sampled_from(["auto", "1.0", "0.3"]))
 @settings(max_examples=examples(120), deadline=None)
 def test_any_object_with_a_cards_members_ends_in_findings(raw: Any, version: Any) -> None:
@@ -110,6 +116,15 @@ def test_one_member_replaced_by_anything_ends_in_findings(make: Any, name: str, 
         assert finding.rule
         assert len(finding.found) < 1000
         assert finding.found.isprintable()
+
+
+@given(st.text(alphabet="xyz-", min_size=1).map("x".__add__), JSON)
+@settings(max_examples=examples(60), deadline=None)
+def test_unknown_members_are_allowed(name: str, value: Any) -> None:
+    for make in (minimal_1_0, minimal_0_3):
+        card = make()
+        card[name] = card["capabilities"][name] = value
+        assert [f for f in check_card(card) if f.rule not in ("CARD-017", "V03-CARD-017")] == []
 
 
 def test_depth_is_bounded() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import jwt
 import pytest
 import rfc8785
-from cards import GOOD_HEADER, Card, encode, full_1_0, minimal_0_3, minimal_1_0
+from cards import GOOD_HEADER, Card, encode, full_1_0, hybrid, minimal_0_3, minimal_1_0
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from pytest_a2a_bench.conformance.card import check_card
@@ -57,6 +57,16 @@ def rules(card: Card, *keys: dict[str, Any], **options: Any) -> list[str]:
     return [f.rule for f in check_card(card, jwks={"keys": list(keys)}, **options)]
 
 
+@pytest.mark.parametrize("alg", sorted(KEYS))
+def test_a_good_signature_is_silent(alg: str) -> None:
+    assert rules(signed(alg=alg), public(alg)) == []
+
+
+@pytest.mark.parametrize("make", [full_1_0, hybrid])
+def test_larger_cards_verify(make: Callable[[], Card]) -> None:
+    assert rules(signed(make), public("ES256")) == []
+
+
 def test_the_canonical_form_is_that_of_the_specification() -> None:
     card = {
         "skills": [],
@@ -91,6 +101,11 @@ def test_a_changed_card_does_not_verify() -> None:
     (finding,) = check_card(card, jwks={"keys": [public("ES256")]})
     assert (finding.rule, finding.severity, finding.pointer) == ("SIGN-004", "error", "/signatures")
     assert "0: it does not match the card" in finding.found
+
+
+def test_another_key_of_the_same_name_does_not_verify() -> None:
+    other = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()).public_key()))
+    assert rules(signed(), {**other, "kid": "key-1"}) == ["SIGN-004"]
 
 
 def test_a_key_that_is_not_in_the_set_is_named() -> None:

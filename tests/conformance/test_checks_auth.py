@@ -43,6 +43,12 @@ def test_every_check_of_credentials_was_made(guarded: dict[str, CheckResult]) ->
     assert ids >= {"XCARD-002", "XCARD-003", "XCARD-004", "XCARD-006"}
 
 
+def test_tokens_are_not_in_the_evidence(guarded: dict[str, CheckResult]) -> None:
+    shown = repr([result.findings for result in guarded.values()])
+    assert "alice-token" not in shown
+    assert "bob-token" not in shown
+
+
 def test_another_user_whom_the_agent_does_not_know_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANOTHER_TOKEN", "nobody-knows-this")
     prompts = {**SCRIPTED, "other_token_env": "ANOTHER_TOKEN"}

@@ -81,6 +81,11 @@ def correct_streaming() -> Iterator[dict[str, CheckResult]]:
         yield streams | judge(url, groups=("cancel",), prompts=longer, timeout=60)
 
 
+def test_a_correct_server_has_only_the_faults_of_its_executor(correct_streaming: dict[str, CheckResult]) -> None:
+    # The scripted executor never marks the last chunk.
+    assert faults(correct_streaming) == {}
+
+
 def test_every_check_that_applies_was_made_streaming(correct_streaming: dict[str, CheckResult]) -> None:
     ids = {r.requirement.id for r in correct_streaming.values() if r.outcome != "skipped"}
     streams = {f"STREAM-{n:03}" for n in range(1, 21)} - {"STREAM-012"}

@@ -43,6 +43,11 @@ def test_every_check_that_applies_was_made(compatible: dict[str, CheckResult]) -
         assert {binding for name, binding in made if name == id} == {"JSONRPC", "HTTP+JSON", "GRPC"}
 
 
+def test_nothing_of_the_catalogue_is_silently_absent() -> None:
+    over_the_wire = [r for r in load_requirements("0.3") if r.bindings != ("card",)]
+    assert [r.id for r in over_the_wire if not r.check and not r.uncheckable] == []
+
+
 def interpreter() -> str:
     named = json.loads(os.environ.get("A2A_BENCH_PEER_PYTHONS", "{}"))
     if "sdk03" not in named:

@@ -25,8 +25,10 @@ from pytest_a2a_bench.conformance.clients.agent import CARDS, SITUATIONS
 from pytest_a2a_bench.conformance.clients.observed import ObservedAgent
 from pytest_a2a_bench.conformance.clients.serving import CARD_PATH
 from pytest_a2a_bench.conformance.report import Report
+from pytest_a2a_bench.conformance.wire import webhook as receiving
 from pytest_a2a_bench.errors import ConfigurationError, InfrastructureError
 from pytest_a2a_bench.model import Part
+from pytest_a2a_bench.reports.findings import FORMATS, render
 
 PLACES = [(b, v) for v in ("1.0", "0.3") for b in ("JSONRPC", "HTTP+JSON", "GRPC")]
 
@@ -40,6 +42,14 @@ def test_a_rule_without_an_occasion_is_not_observed() -> None:
     reasons = [j.result.reason for j in report.judgements if j.result.requirement.id == "STREAM-019"]
     assert reasons == ["not observed: say `reconnect` in a streaming request"]
     assert report.levels[0].text.startswith("fully conformant in what was observed")
+
+
+def test_without_a_word_each_conversation_gets_the_next_situation() -> None:
+    with ObservedAgent(retry_after=0) as agent:
+        client = SmallClient(agent, "GRPC", "1.0")
+        assert client.connect("GRPC", "1.0")
+        states = [client.send("hello", wait=False)["task"]["status"]["state"] for _ in range(2)]
+    assert states == ["TASK_STATE_INPUT_REQUIRED", "TASK_STATE_WORKING"]
 
 
 def test_the_same_text_in_each_conversation_is_no_message_sent_again() -> None:
@@ -101,6 +111,12 @@ def test_what_a_client_does_in_one_version_is_not_said_of_another() -> None:
     assert found == {("CLIENT-002", "0.3.0"), ("CLIENT-001", "1.0.1")}
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_report_has_every_format(format: str) -> None:
+    report = go_through("JSONRPC", "1.0", "agent-role", "input")
+    assert "DM-004" in render(report, format)
+
+
 @pytest.mark.parametrize("names", [(), *((c,) for c in CARDS if c != "unknown-fields"), ("1.0",), ("0.3",), ("GRPC",)])
 def test_the_cards_are_right(names: tuple[str, ...]) -> None:
     with ObservedAgent() as agent:
@@ -118,6 +134,15 @@ def test_requests_of_browsers_and_probes_are_not_the_clients() -> None:
     assert allowed.status_code == 204
     assert allowed.headers["access-control-allow-headers"] == "a2a-version"
     assert allowed.headers["access-control-allow-origin"] == "*"
+
+
+def test_a_connection_that_is_held_open_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receiving, "_READ_SECONDS", 3600.0)
+    with ObservedAgent() as agent:
+        host, port = agent.url.removeprefix("http://").split(":")
+        connection = socket.create_connection((host, int(port)))
+        ask(agent.url)
+    connection.close()
 
 
 def test_a_card_that_there_is_not_is_refused() -> None:

@@ -36,6 +36,15 @@ def run(*arguments: str | Path) -> int:
     return main.main(["check", *map(str, arguments)])
 
 
+@pytest.mark.slow
+def test_a_correct_agent_is_clean(good_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(good_url) == 0
+    out = capsys.readouterr().out
+    assert "A2A 1.0: fully conformant in what was judged: MUST " in out
+    assert "no prompt for the scenario 'slow'" in out
+    assert "FAILED" not in out
+
+
 def test_findings_have_evidence_and_an_exit_code(bad_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(bad_url, "--group", "get-task") == 1
     out = capsys.readouterr().out
@@ -57,6 +66,16 @@ def test_filters_narrow_it_down(bad_url: str, capsys: pytest.CaptureFixture[str]
     results = json.loads(capsys.readouterr().out)["results"]
     assert {(r["id"], r["binding"]) for r in results} <= {("GET-001", "JSONRPC"), ("GET-002", "JSONRPC")}
     assert [r["status"] for r in results if r["id"] == "GET-002"] == ["failed"]
+
+
+def test_every_format(bad_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    seen = {}
+    for format in ("json", "sarif", "markdown"):
+        assert run(bad_url, "--id", "GET-002", "--format", format) == 1
+        seen[format] = capsys.readouterr().out
+    assert json.loads(seen["json"])["counts"] == {"failed": 1, "explained": 2}
+    assert {r["ruleId"] for r in json.loads(seen["sarif"])["runs"][0]["results"]} == {"GET-002"}
+    assert seen["markdown"].startswith("# A2A conformance of http://127")
 
 
 def test_a_report_goes_to_a_file_and_the_matrix_to_the_terminal(
@@ -190,6 +209,12 @@ def test_a_terminal_without_unicode_is_no_reason_to_break(bad_url: str, monkeypa
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, "ascii", write_through=True))
     assert main.main(["check", bad_url, "--id", "GET-002"]) == 1
     assert b"\\xa7" in written.getvalue()
+
+
+def test_help_has_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main.main(["check", "--help"])
+    assert "``" not in capsys.readouterr().out
 
 
 def test_a_selection_is_not_called_conformant_without_saying_so(

@@ -5,6 +5,9 @@ import datetime
 import json
 
 import pytest
+from examples import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from one_test import in_one_test
 
 from pytest_a2a_bench.conformance.finding import (
@@ -111,6 +114,15 @@ def test_the_matrix_has_groups_and_bindings() -> None:
     ]
 
 
+def test_the_matrix_keeps_versions_apart() -> None:
+    rows = report(result("passed"), result("failed", version="0.3")).rows
+    assert [row[0] for row in findings.matrix_cells(rows)] == ["group", "send (1.0)", "send (0.3)"]
+    assert [(c.version, c.verdict) for c in compliance(rows)] == [
+        ("1.0", "fully conformant"),
+        ("0.3", "not conformant"),
+    ]
+
+
 @in_one_test(
     ("results", "verdict"),
     [
@@ -174,6 +186,16 @@ def test_a_waiver_hides_a_failure_but_does_not_make_an_agent_conformant() -> Non
     assert level.text == "not conformant: MUST 0/1; 1 waived"
 
 
+def test_json_can_be_read_again() -> None:
+    data = json.loads(render(MIXED, "json"))
+    assert data["counts"] == {"failed": 1, "error": 1, "warned": 1, "waived": 1, "passed": 2, "skipped": 1}
+    assert data["removable_waivers"] == ["GET-002"]
+    failed = next(r for r in data["results"] if r["status"] == "failed")
+    assert failed["id"] == "SEND-003"
+    assert failed["findings"][0]["exchanges"][0]["status"] == 200
+    assert len(data["results"]) == 7
+
+
 def test_sarif_has_rules_results_and_suppressions() -> None:
     data = json.loads(render(MIXED, "sarif"))
     (run,) = data["runs"]
@@ -229,6 +251,13 @@ def test_reports_are_bounded(format: str) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_empty_report_is_a_report(format: str) -> None:
     assert render(report(), format).endswith("\n")
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(st.text(), st.sampled_from(sorted(FORMATS)))
+def test_any_text_can_be_reported(text: str, format: str) -> None:
+    found = render(report(result("failed", found=text), agent=text), format)
+    found.encode()
 
 
 def test_a_card_gives_a_result_for_each_of_its_requirements() -> None:

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_server import serve_faulty
+from faulty_server import serve_app, serve_faulty
 from judged import collect
-from mutation import targets
+from mutation import PROMPTS, targets
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import checks, engine
@@ -24,10 +26,10 @@ from pytest_a2a_bench.conformance.catalogue import UNDECLARED, load_requirements
 from pytest_a2a_bench.conformance.checks import send
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.engine import run_check, run_checks
-from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult, Exchange
+from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult, Exchange, Planned
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, rest_call, to_v03_params
-from pytest_a2a_bench.conformance.protocol.payloads import members, nodes, state_of
-from pytest_a2a_bench.conformance.scenarios import load_scenarios, parse_scenarios
+from pytest_a2a_bench.conformance.protocol.payloads import members, message_in, nodes, state_of, task_in
+from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios, parse_scenarios
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.target import Target, declared, targets_of
 from pytest_a2a_bench.conformance.wire.exchange import SHOWN_BYTES, Redactor, curl_line
@@ -93,6 +95,13 @@ def test_patch_versions_and_unknown_bindings() -> None:
 def run(target: Target | tuple[Target, ...], *ids: str) -> dict[str, CheckResult]:
     results = asyncio.run(collect(target, select=lambda p: p.requirement.id in ids))
     return {r.name: r for r in results}
+
+
+def test_undeclared_binding_is_one_skip() -> None:
+    card = make_card((URL, "JSONRPC", "1.0"))
+    results = run(targets_of(card, URL), UNDECLARED)
+    assert {r.binding: r.outcome for r in results.values()} == {"HTTP+JSON": "skipped", "GRPC": "skipped"}
+    assert all("declares no" in r.reason for r in results.values())
 
 
 def test_missing_scenario_says_how_to_give_it() -> None:
@@ -219,6 +228,49 @@ def test_no_push_configuration_is_left_behind(binding: str) -> None:
     assert not any(configs)
 
 
+class OldAgent:
+    """An agent of 0.3 that keeps the configurations that come with messages, under ids of its own."""
+
+    def __init__(self) -> None:
+        self.configs: dict[str, str] = {}
+
+    def answer(self, method: str, params: dict[str, Any]) -> Any:
+        if method == "message/send":
+            task = f"t-{len(self.configs)}"
+            if "pushNotificationConfig" in params.get("configuration", {}):
+                self.configs[f"given-to-{task}"] = task
+            return {"kind": "task", "id": task, "contextId": "c", "status": {"state": "completed"}}
+        if method == "tasks/pushNotificationConfig/delete":
+            self.configs.pop(params["pushNotificationConfigId"])
+            return None
+        task = params["id"]
+        if method == "tasks/get":
+            return {"kind": "task", "id": task, "contextId": "c", "status": {"state": "completed"}}
+        return [{"taskId": task, "pushNotificationConfig": {"id": i}} for i, t in self.configs.items() if t == task]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        asked = await Request(scope, receive).json()
+        result = self.answer(asked["method"], asked.get("params", {}))
+        await JSONResponse({"jsonrpc": "2.0", "id": asked["id"], "result": result})(scope, receive, send)
+
+
+async def old_configs() -> tuple[int, int]:
+    """Return how many configurations an agent of 0.3 had while it was judged, and how many afterwards."""
+    agent = OldAgent()
+    async with serve_app(agent) as url:
+        card = {"url": url, "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC"}
+        found = targets_of({**card, "capabilities": {"pushNotifications": True}}, url, timeout=2.0)
+        async for _ in run_checks(found, select=lambda p: p.requirement.id == "V03-SEND-003"):
+            held = len(agent.configs)
+    return held, len(agent.configs)
+
+
+@pytest.mark.slow
+def test_no_push_configuration_is_left_behind_on_an_agent_of_0_3() -> None:
+    # Two, as the agent notifies nobody, and what depends on time is found only if it comes again.
+    assert asyncio.run(old_configs()) == (2, 0)
+
+
 async def leave_early() -> int:
     async with serve_faulty(None) as running:
         found = await judged(running.url)
@@ -231,6 +283,24 @@ async def leave_early() -> int:
 
 def test_leaving_early_stops_the_rest() -> None:
     assert asyncio.run(leave_early()) == 0
+
+
+async def planned_only() -> list[str]:
+    async with serve_faulty(None) as running:
+        found = await judged(running.url)
+        chosen = [Planned(requirement("SEND-001"), "GRPC")]
+        return [r.name + r.outcome async for r in run_checks(found, planned=chosen)]
+
+
+def test_planned_checks_can_be_given() -> None:
+    assert asyncio.run(planned_only()) == ["1.0/SEND-001[GRPC]passed"]
+
+
+def test_default_prompts() -> None:
+    assert Scenarios().get("task") == "Hello"
+    assert Scenarios({"default": "Hi"}).get("task") == "Hi"
+    assert Scenarios().get("slow") is None
+    assert PROMPTS.get("slow") == "slow please"
 
 
 # Evidence: bounds, redaction, the line that repeats a request; scenarios; replies read alike.
@@ -318,6 +388,10 @@ def test_tenant_goes_before_the_path() -> None:
     assert rest_call(OPERATIONS["GetTask"], {"id": "1"}, version="1.0", tenant="a b").path == "/a%20b/tasks/1"
 
 
+def test_eleven_operations() -> None:
+    assert len(OPERATIONS) == 11
+
+
 def test_errors_read_alike() -> None:
     rpc = read_rpc_error({"code": -32001, "message": "no", "data": [INFO]}, 200)
     rest = read_rest_error({"error": {"code": 404, "status": "NOT_FOUND", "message": "no", "details": [INFO]}}, 404)
@@ -377,6 +451,22 @@ def test_spelling_of_0_3() -> None:
     assert "parts" not in rest["message"]
     assert to_v03_params("GetTask", {"id": "1"}, "GRPC") == {"name": "tasks/1"}
     assert params["configuration"] == {"returnImmediately": True}
+
+
+def test_results_of_both_versions() -> None:
+    assert task_in({"task": {"id": "1"}}) == {"id": "1"}
+    assert task_in({"id": "1", "status": {}}) == {"id": "1", "status": {}}
+    assert task_in({"statusUpdate": {}}) is None
+    assert message_in({"kind": "message", "parts": []}) is not None
+    assert message_in({"msg": {"messageId": "1"}}) == {"messageId": "1"}
+
+
+def test_scenarios_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "prompts.toml"
+    path.write_text('slow = "count slowly"\n')
+    assert load_scenarios(path).get("slow") == "count slowly"
+    path.write_text('[scenarios]\nslow = "x"\n')
+    assert load_scenarios(path).get("slow") == "x"
 
 
 def test_every_mistake_in_scenarios_is_named(tmp_path: Path) -> None:

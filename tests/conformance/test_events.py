@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
+from faulty_server import serve_faulty
 from hypothesis import given
 from hypothesis import strategies as st
+from mutation import judge_url
 from one_test import in_one_test
 
 from pytest_a2a_bench.conformance.protocol import streams as ev
@@ -128,3 +131,14 @@ def test_a_later_stream_is_the_end_of_the_longer_one() -> None:
 )
 def test_instants(text: Any, seconds: float | None) -> None:
     assert parse_timestamp(text) == (None if seconds is None else pytest.approx(seconds, abs=1e-9))
+
+
+@pytest.mark.slow
+def test_a_stream_that_only_pings_is_a_finding_with_what_get_task_says() -> None:
+    async def run() -> list[str]:
+        async with serve_faulty("stream-only-pings", step=0.05, transport="jsonrpc") as running:
+            return (await judge_url(running.url, {"STREAM-005", "STREAM-016"}, timeout=3.0, breadth="standard")).lines
+
+    assert asyncio.run(run()) == [
+        "1.0/STREAM-005[JSONRPC] failed: GetTask says completed, and the stream, still open, never said so"
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -103,6 +104,13 @@ def test_an_agent_that_is_broken_for_a_moment_is_judged_on() -> None:
 
     assert not [r for r in results.values() if "stopped working" in r.reason]
     assert {r.outcome for r in results.values() if r.requirement.group == "validation"} == {"passed"}
+
+
+def test_an_agent_that_never_worked_is_not_said_to_have_stopped() -> None:
+    results = asyncio.run(judge("", concurrency=1))
+
+    assert not [r for r in results.values() if "stopped working" in r.reason]
+    assert {r.outcome for r in results.values() if r.requirement.group == "validation"} == {"failed"}
 
 
 @pytest.mark.slow
@@ -240,3 +248,18 @@ def test_a_reference_that_never_comes_counts_for_good_and_is_not_waited_for_agai
     assert seconds == [limit + min(MOST_SECONDS, BUSY * slowest) for limit in (1.0, 2.0)]
     assert slowest >= 0.01
     assert asked == [1], "each try would take the whole limit"
+
+
+def test_a_skip_on_the_second_run_is_no_recurrence() -> None:
+    first = result(problem="no complete answer within 5 s")
+    busy = dataclasses.replace(first, outcome="skipped", findings=(), reason="agent or machine are too busy to tell")
+    concluded = recurrence.conclude(first, busy, ())
+    assert concluded.outcome == "inconclusive"
+    assert "skipped (agent or machine are too busy to tell)" in concluded.reason
+
+
+def test_a_check_that_took_too_long_is_made_again() -> None:
+    first = result(problem="")
+    (finding,) = first.findings
+    slow = dataclasses.replace(first, findings=(dataclasses.replace(finding, found=f"{recurrence.TOO_LONG} 60 s"),))
+    assert recurrence.wants_repeating(slow)

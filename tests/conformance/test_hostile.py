@@ -19,6 +19,7 @@ from faulty.card import build_card
 from faulty_server import serve_app
 from judged import collect
 from mutation import PROMPTS
+from rotating import rotating
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -311,6 +312,17 @@ def test_a_huge_answer_is_cut_and_told_as_an_answer() -> None:
     assert not any("no answer" in line for e in exchanges for line in wire_lines(e))
     left_out = [int(e.response.rpartition("... (")[2].partition(" ")[0]) for e in exchanges]
     assert all(3_900_000 < number < 4_200_000 for number in left_out), "of a hundred million bytes"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", rotating(ANSWERS, 3), ids=lambda answer: answer.__name__)
+def test_every_check_ends_in_a_finding_or_says_why_not(answer: Answer, usual: float) -> None:
+    results: list[CheckResult] = []
+    spent = seconds_of(lambda: results.extend(asyncio.run(judge(answer, None))))
+
+    verify(tuple(results))
+    # Some twenty times as many checks as what the usual was measured with; what is late is asked again, alone.
+    assert spent < 25 * 40 * usual
 
 
 @pytest.mark.parametrize("answer", sampled(ANSWERS, 3), ids=lambda answer: answer.__name__)

@@ -16,9 +16,9 @@ from pytest_a2a_bench.conformance.engine import Judge, RawWire, check_all
 from pytest_a2a_bench.conformance.finding import CheckResult, Planned
 from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.subject import Subject, look_at
+from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject, look_at
 from pytest_a2a_bench.conformance.target import Target
-from pytest_a2a_bench.errors import ConfigurationError, HarnessError
+from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, HarnessError
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,14 @@ def test_a_subject_survives_the_way_to_a_worker() -> None:
     assert pickle.loads(pickle.dumps(found)) == found
 
 
+def test_a_subject_reads_its_card(subject: Subject) -> None:
+    assert subject.findings == ()
+    assert subject.interfaces == ("1.0 JSONRPC", "1.0 HTTP+JSON", "1.0 GRPC")
+    assert subject.problem == ""
+    assert {r.outcome for r in subject.card_results() if r.requirement.group == "card"} == {"passed"}
+    assert {r.outcome for r in subject.card_results() if r.requirement.group == "signatures"} == {"skipped"}
+
+
 @pytest.mark.parametrize("card", [None, [], "x", {}, {"supportedInterfaces": []}, {"url": 3}])
 def test_a_card_that_names_nothing_to_speak_to(card: object) -> None:
     subject = Subject("http://127.0.0.1:1", card)
@@ -56,6 +64,17 @@ def test_a_card_that_names_nothing_to_speak_to(card: object) -> None:
     assert [p.requirement.id for p in subject.plan()] == ["DECLARED"]
     assert subject.targets(ClientConfig(subject.endpoint), Scenarios(), 1.0) == ()
     assert list(subject.card_results())
+
+
+def test_without_a_card_there_is_every_binding() -> None:
+    planned = Subject("", OFFLINE_CARD).plan()
+    assert {p.binding for p in planned} == {"JSONRPC", "HTTP+JSON", "GRPC"}
+    assert {p.requirement.version for p in planned} == {"1.0"}
+
+
+def test_nothing_there_is_an_error() -> None:
+    with pytest.raises(EndpointUnreachableError, match="nothing answers"):
+        look_at(ClientConfig("http://127.0.0.1:1"))
 
 
 def test_results_come_in_the_order_of_the_plan(subject: Subject, targets: tuple[Target, ...]) -> None:

@@ -42,3 +42,8 @@ DONE = {"a": "COMPLETED"}
 
 def test_a_task_that_another_check_made_between_two_lists_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judge(monkeypatch, [DONE, DONE | {"b": "COMPLETED"}], DONE | {"b": "COMPLETED"}) == []
+
+
+@pytest.mark.parametrize("completed", [{}, DONE | {"of another context": "COMPLETED"}], ids=["missing", "surplus"])
+def test_a_filter_that_does_not_filter_is_a_finding(monkeypatch: pytest.MonkeyPatch, completed: Tasks) -> None:
+    assert len(judge(monkeypatch, [DONE], completed)) == 1

@@ -172,6 +172,14 @@ def test_the_default_profile_notices_them() -> None:
     assert [k.fault.name for k in killed if not k.own] == []
 
 
+@pytest.mark.parametrize(("name", "outcome"), [("any-scheme", "failed"), ("any-media", "warned")])
+def test_an_agent_that_accepts_too_much_fails_where_the_specification_forbids_it(name: str, outcome: str) -> None:
+    fault = FAULTS[name]
+    verdict = asyncio.run(judge(fault, ids=set(fault.breaks), breadth="standard"))
+
+    assert verdict.lines[0].startswith(f"1.0/{fault.breaks[0]}[JSONRPC] {outcome}: ")
+
+
 def test_a_correct_agent_is_left_in_peace() -> None:
     quick = {"SEND-001", "STREAM-002", "GET-001", "LIST-006", "CAN-002", "ERR-008", "VER-001", "DM-014", "EQ-003"}
     verdict = asyncio.run(judge(None, "full", ids=quick, breadth="standard"))
@@ -288,6 +296,10 @@ def test_each_requirement_that_is_named_as_a_judge_exists() -> None:
 
 def test_a_correct_agent_is_left_in_peace_over_json_rpc_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert message(judged(None, monkeypatch)) == {}
+
+
+def test_a_stream_that_stays_open_while_the_task_waits_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert message(judged(Fault(switches=frozenset({"open-input"})), monkeypatch)) == {}
 
 
 def _awaits(node: ast.AST) -> bool:

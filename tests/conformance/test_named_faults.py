@@ -20,6 +20,7 @@ from judged import judge as judge_card
 from mutation import Verdict, judge
 from raw_agent import Request, raw_agent, response
 
+from pytest_a2a_bench.conformance.checks.data_model import RULES
 from pytest_a2a_bench.conformance.checks.push import settled
 from pytest_a2a_bench.conformance.wire.webhook import Delivery
 
@@ -47,6 +48,21 @@ def of(verdict: Verdict) -> dict[str, set[str]]:
 
 
 # -- odd, and right --
+
+
+def test_members_that_the_protocol_does_not_have_may_change(served: Served) -> None:
+    number = itertools.count()
+
+    def counted(found: Json) -> None:
+        found["seenBefore"] = next(number)
+        found["metadata"] = {"seen": next(number)}
+
+    assert (
+        served(
+            Fault("this", bindings=HTTP, operations=("GetTask",), reply=each_task(counted)), "GET-007", "EQ-002"
+        ).lines
+        == []
+    )
 
 
 def test_a_member_that_changes_is_named_and_is_a_warning(served: Served) -> None:
@@ -185,6 +201,12 @@ def _without_length(call: FaultyCall, params: Json) -> Json:
 
 
 # -- the words --
+
+
+def test_an_object_has_its_article() -> None:
+    artifact = {"artifactUpdate": {"taskId": "t", "contextId": "c", "artifact": {"parts": [{"text": "x"}]}}}
+    (problem,) = RULES["DM-005"](artifact)
+    assert problem.found == "artifactId of an artifact is missing"
 
 
 def test_a_detail_without_a_type_is_named(served: Served) -> None:

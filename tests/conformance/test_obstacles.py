@@ -12,6 +12,8 @@ from faulty.catalogue import FAULTS
 from faulty.fault import Fault
 from faulty_server import TOKENS, serve_app, serve_faulty, start_faulty
 from judged import collect
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.codec import TERMINAL
@@ -76,6 +78,29 @@ def test_a_token_that_is_wrong_is_said_to_be() -> None:
     assert not [r for r in results if "not-that-one" in r.reason]
 
 
+async def forbidding() -> tuple[CheckResult, ...]:
+    """Judge an open agent that forbids everything but sending messages."""
+
+    async def forbid(scope: Any, receive: Any, send: Any) -> None:
+        asked = await Request(scope, receive).json()
+        task = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
+        if asked["method"] == "SendMessage":
+            answer["result"] = {"task": task}
+        else:
+            answer["error"] = {"code": -32050, "message": "forbidden"}
+        await JSONResponse(answer, 200 if "result" in answer else 403)(scope, receive, send)
+
+    async with serve_app(forbid) as url:
+        card = {"supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}
+        return await collect(targets_of(card, url), select=lambda p: p.requirement.id == "SEND-001")
+
+
+def test_an_agent_that_refuses_only_unknown_tasks_is_judged() -> None:
+    (result,) = [r for r in asyncio.run(forbidding()) if r.binding == "JSONRPC"]
+    assert result.outcome == "passed"
+
+
 class Slow:
     """Answers as another application does, later.
 
@@ -126,6 +151,17 @@ def test_an_agent_that_never_answers_ends_the_run_soon() -> None:
     assert "--timeout" in errors[0].reason
     assert "--a2a-timeout" in errors[0].reason
     assert {r.outcome for r in judged} == {"error", "skipped"}
+
+
+@pytest.mark.slow
+def test_a_late_answer_is_an_error_and_names_the_timeout_option() -> None:
+    results, _ = asyncio.run(slow(2.0, ("SendMessage",), 0.8, {"send", "get-task"}))
+    judged = [r for r in results if r.binding == "JSONRPC"]
+    assert [r.name for r in judged if r.outcome in ("failed", "warned")] == []
+    late = [r for r in judged if r.outcome == "error"]
+    assert late
+    assert [r.reason for r in late if not ("within 0.8 s" in r.reason and "--timeout" in r.reason)] == []
+    assert {r.requirement.id for r in judged if r.outcome == "passed"} >= {"GET-002"}
 
 
 async def late_tasks() -> tuple[list[str], list[str]]:

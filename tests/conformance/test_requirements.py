@@ -28,6 +28,16 @@ def test_the_catalogue_is_complete_and_well_formed(version: str, least: int) -> 
         assert row.bindings == ("card",) or set(row.bindings) <= set(BINDINGS)
 
 
+def test_ids_are_unique_over_both_versions() -> None:
+    ids = [r.id for version in ("1.0", "0.3") for r in load_requirements(version)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_one_requirement_is_found_by_id() -> None:
+    assert requirement("CARD-001").text == "An agent card is published at /.well-known/agent-card.json"
+    assert requirement("V03-CARD-002", "0.3").version == "0.3"
+
+
 def test_an_unknown_id_names_its_neighbours() -> None:
     with pytest.raises(ConfigurationError, match=r"no requirement 'SIGN-099'.*SIGN-001, SIGN-002"):
         requirement("SIGN-099")

@@ -34,6 +34,10 @@ VARIED: list[Requirement] = [entry for entry in CATALOGUE if list(variants(entry
 
 
 class TestVariants:
+    def test_each_is_of_a_requirement_that_has_a_check(self) -> None:
+        assert len(VARIED) > 70
+        assert all(entry.check for entry in CATALOGUE if entry.is_widened)
+
     def test_none_is_the_representative_or_there_twice(self) -> None:
         for entry in VARIED:
             found = list(variants(entry))
@@ -77,6 +81,20 @@ class TestVariants:
         assert broken == ("SendStreamingMessage", {"message": {"parts": "x"}})
         assert Variant("CancelTask", "GetTask").asked("ListTasks", {}) == ("ListTasks", {})
 
+    def test_near_ids_are_others(self) -> None:
+        assert Variant(near="prefix").unknown("task-12") == "task-1"
+        assert Variant(near="longer").unknown("task-12") == "task-120"
+
+
+class TestFaults:
+    def test_there_are_five_hundred_and_each_is_in_one_place(self) -> None:
+        assert len(FAULTS) >= 500
+        for fault in CROSSED.values():
+            # Those of 1.0 that 0.3 has, too, are everywhere there.
+            is_alone = bool(fault.operations) or bool(fault.states) or len(fault.bindings) == 1
+            assert is_alone or fault.name.endswith("@0.3"), fault.name
+            assert fault.breaks, fault.name
+
 
 def test_a_fault_in_one_place_is_found_there() -> None:
     verdict = asyncio.run(judge(FAULTS["cancel-terminal@FAILED"], ids={"CAN-002"}))
@@ -93,6 +111,12 @@ def test_beside_short_ids_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> N
 
     assert verdict.rules == set(), verdict.lines
     assert verdict.checked == {"GET-002", "CAN-003", "SUB-004", "PUSH-009"}
+
+
+def test_only_the_whole_breadth_finds_it() -> None:
+    verdict = asyncio.run(judge(FAULTS["task-id-of-context@SendStreamingMessage"], ids={"MT-003"}, breadth="standard"))
+
+    assert verdict.rules == set()
 
 
 @pytest.mark.slow

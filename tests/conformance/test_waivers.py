@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_a2a_bench.conformance import waivers
 from pytest_a2a_bench.conformance.finding import CheckOutcome, CheckResult, Finding, Requirement
@@ -82,6 +84,22 @@ def test_a_bad_file_names_everything_that_is_wrong() -> None:
 def test_bad_shapes(text: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint.replace("[", r"\[")):
         parse_waivers(text)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read_waivers(tmp_path / "none.toml")
+
+
+@given(st.text())
+def test_no_text_breaks_the_reader(text: str) -> None:
+    try:
+        parse_waivers(text, ("A-1",))
+    except ConfigurationError as error:
+        message = str(error)
+    else:
+        message = "w.toml"
+    assert "w.toml" in message
 
 
 def test_a_waived_failure_does_not_fail_and_an_expired_one_does() -> None:

@@ -11,7 +11,7 @@ from full_agent import full_agent
 from judged import SCRIPTED, collect
 from one_test import in_one_test
 
-from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.target import targets_of
 from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
@@ -34,6 +34,22 @@ async def raw(receiver: WebhookReceiver, data: bytes) -> bytes:
     answer = await reader.read()
     writer.close()
     return answer
+
+
+def test_keeps_what_arrives_and_tells_hooks_apart() -> None:
+    async def scenario(receiver: WebhookReceiver) -> None:
+        one, other = receiver.hook(), receiver.hook(status=500)
+        async with httpx.AsyncClient() as client:
+            first = await client.post(one.url, json={"n": 1}, headers={"Authorization": "Bearer x"})
+            second = await client.post(other.url, content=b"not json")
+        assert (first.status_code, second.status_code) == (200, 500)
+        assert await one.wait(lambda found: len(found) == 1)
+        assert one.deliveries[0].json == {"n": 1}
+        assert one.deliveries[0].headers["authorization"] == "Bearer x"
+        assert one.deliveries[0].headers["content-type"] == "application/json"
+        assert [delivery.json for delivery in other.deliveries] == [None]
+
+    run(scenario)
 
 
 def test_wait_ends_when_the_wanted_delivery_comes_and_gives_up_in_time() -> None:
@@ -88,6 +104,21 @@ def test_bad_requests_are_refused(request_: bytes, status: bytes) -> None:
         assert (await raw(receiver, request_)).split(b" ")[1] == status
 
     run(scenario)
+
+
+def test_closing_does_not_wait_for_slow_answers() -> None:
+    async def main() -> None:
+        receiver = WebhookReceiver()
+        await receiver.start()
+        hook = receiver.hook(delay=60)
+        sending = asyncio.create_task(httpx.AsyncClient().post(hook.url, timeout=None))
+        assert await hook.wait(timeout=30)
+        await receiver.close()
+        # With an answer, however late, this would not raise.
+        with pytest.raises(httpx.HTTPError):
+            await sending
+
+    asyncio.run(main())
 
 
 # Where push notifications are received, for agents that are elsewhere.
@@ -147,6 +178,14 @@ def judge(place: BindAddress) -> tuple[CheckResult, ...]:
         card = httpx.get(f"{url}/.well-known/agent-card.json").json()
         targets = targets_of(card, url, scenarios=Scenarios(SCRIPTED), timeout=5, webhook=place)
         return asyncio.run(collect(targets, select=lambda p: p.requirement.id in IDS))
+
+
+def test_one_port_serves_the_checks_of_all_bindings() -> None:
+    port = free_port()
+    results = judge(BindAddress("127.0.0.1", port, f"http://localhost:{port}/under/here"))
+    assert {(r.requirement.id, r.binding): r.outcome for r in results} == {
+        (id, binding): "passed" for id in IDS for binding in BINDINGS
+    }
 
 
 def test_a_port_that_is_taken_is_no_fault_of_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from pytest_a2a_bench.model import (
 )
 
 GENERAL = [n for n in dialects.names() if n not in ORG_DIALECTS]
+NAMED = [n for n in GENERAL if n != "auto"]
 FEW = settings(max_examples=examples(120), deadline=None)
 
 FRAGMENTS = st.sampled_from(
@@ -86,6 +88,31 @@ def test_any_calls_come_back_equal(name: str, calls: tuple[ToolCall, ...], known
     assert {f.rule for f in reply.findings} <= {"several-calls"}
 
 
+@pytest.mark.parametrize("name", [n for n in NAMED if n != "data"])
+@FEW
+@given(call=CALLS, fenced=st.booleans())
+def test_any_call_is_found_in_prose(name: str, call: ToolCall, fenced: bool) -> None:
+    dialect = dialects.get(name)
+    (part,) = dialect.encode_reply(AgentSaid(None, (call,)))
+    block = f"```json\n{part.text}\n```" if fenced else part.text
+    wrapped = Part.of_text(f"Let me see, I'll {{just}} check:\n{block}\nOne \"moment.")
+    reply = dialect.decode_reply((wrapped,), [ToolSpec(call.name)])
+    assert essence(reply.calls) == essence((call,))
+    assert reply.text == "Let me see, I'll {just} check:\nOne \"moment."
+    assert "text-beside-call" in {f.rule for f in reply.findings}
+    assert not reply.unreadable
+
+
+@FEW
+@given(call=CALLS)
+def test_a_call_repeated_in_another_part_counts_once(call: ToolCall) -> None:
+    as_data = dialects.get("data").encode_reply(AgentSaid(None, (call,)))
+    for name in ("tool_call", "agentbeats", "sierra"):
+        echo = dialects.get(name).encode_reply(AgentSaid(None, (replace(call, id=""),)))
+        reply = dialects.get("auto").decode_reply((*as_data, *echo), [])
+        assert essence(reply.calls) == essence((call,))
+
+
 def as_struct(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool):
         return float(value)
@@ -110,6 +137,40 @@ def schema_of(value: Any) -> dict[str, Any]:
     return {}
 
 
+SMALL = st.recursive(
+    st.integers(-(2**53), 2**53) | st.floats(-9, 9).filter(lambda x: not x.is_integer()) | st.booleans() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@FEW
+@given(name=NAMES, arguments=st.dictionaries(WORDS, SMALL, max_size=3))
+def test_data_parts_give_back_integers_that_a_struct_took(name: str, arguments: dict[str, Any]) -> None:
+    dialect = dialects.get("data")
+    (part,) = dialect.encode_reply(AgentSaid(None, (ToolCall(name, arguments),)))
+    sent = replace(part, data=as_struct(part.data))
+    reply = dialect.decode_reply((sent,), [ToolSpec(name, "", schema_of(arguments))])
+    assert essence(reply.calls) == essence((ToolCall(name, arguments),))
+
+
+@pytest.mark.parametrize("name", ["agentbeats", "sierra", "data"])
+@FEW
+@given(words=WORDS.filter(str.strip))
+def test_any_words_come_back_where_json_carries_them(name: str, words: str) -> None:
+    dialect = dialects.get(name)
+    reply = dialect.decode_reply(dialect.encode_reply(AgentSaid(words)), [ToolSpec("get")])
+    assert (reply.text, reply.calls, reply.findings) == (words, (), ())
+
+
+@pytest.mark.parametrize("name", GENERAL)
+@FEW
+@given(said=st.text(st.characters(exclude_characters="{[<", exclude_categories=["Cs"]), min_size=1).filter(str.strip))
+def test_plain_prose_comes_back_as_it_is(name: str, said: str) -> None:
+    reply = dialects.get(name).decode_reply((Part.of_text(said),), [ToolSpec("get")])
+    assert (reply.text, reply.calls, reply.unreadable) == (said, (), False)
+
+
 @pytest.mark.parametrize("name", ["tool_call", "data", "auto"])
 @FEW
 @given(briefing=st.none() | BRIEFINGS, events=st.lists(EVENTS, min_size=1, max_size=4))
@@ -118,6 +179,18 @@ def test_any_request_in_our_own_formats_comes_back(name: str, briefing: Briefing
     decoded = dialect.decode_request(dialect.encode_request(briefing, events))
     assert decoded.briefing == briefing
     assert decoded.events == tuple(events)
+
+
+@pytest.mark.parametrize("name", ["agentbeats", "sierra"])
+@FEW
+@given(briefing=st.none() | BRIEFINGS, events=st.lists(EVENTS, min_size=1, max_size=4))
+def test_any_events_in_foreign_formats_come_back(name: str, briefing: Briefing | None, events: list[Event]) -> None:
+    dialect = dialects.get(name)
+    if briefing is not None:
+        briefing = replace(briefing, policy=briefing.policy.replace("Here's", "This is"))
+    decoded = dialect.decode_request(dialect.encode_request(briefing, events))
+    assert decoded.events == tuple(events)
+    assert decoded.briefing == briefing
 
 
 ANYTHING: st.SearchStrategy[Any] = st.recursive(
@@ -172,6 +245,16 @@ FOREIGN = {
     "python": lambda name, said: f"{name}({said})",
     "invoke": lambda name, said: f'<invoke name="{name}">{said}</invoke>',
 }
+
+
+@pytest.mark.parametrize("form", FOREIGN)
+@FEW
+@given(name=st.sampled_from(NAMED), arguments=ARGUMENTS)
+def test_any_call_in_a_foreign_form_is_read_and_noted(form: str, name: str, arguments: dict[str, Any]) -> None:
+    text = FOREIGN[form]("book_flight", json.dumps(arguments))
+    reply = dialects.get(name).decode_reply((Part.of_text(text),), [ToolSpec("book_flight"), ToolSpec("get")])
+    assert essence(reply.calls) == essence((ToolCall("book_flight", arguments),))
+    assert {f.rule for f in reply.findings} == {"foreign-call-syntax"}
 
 
 @pytest.mark.parametrize("form", FOREIGN)

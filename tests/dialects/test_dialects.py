@@ -39,6 +39,7 @@ CALL = ToolCall("get_user", {"id": "u1"})
 CALL_JSON = '{"name": "get_user", "arguments": {"id": "u1"}}'
 GENERAL = [n for n in dialects.names() if n not in ORG_DIALECTS]
 NAMED = [n for n in GENERAL if n != "auto"]
+TEXTUAL = [n for n in NAMED if n != "data"]
 
 
 def text(value: str) -> tuple[Part, ...]:
@@ -112,6 +113,58 @@ def test_a_reply_of_one_message_object_is_its_text(name: str) -> None:
     assert read(name, Part.of_text(other)).text == other
 
 
+def test_agentbeats_writes_the_lines_that_its_agents_look_for() -> None:
+    dialect = dialects.get("agentbeats")
+    first = only_text(dialect.encode_request(BRIEFING, [UserSaid("Hi"), UserSaid("there")]))
+    head, _, rest = first.partition(
+        "\n\nHere's a list of tools you can use (you can use at most one tool at a time):\n"
+    )
+    assert head == BRIEFING.policy
+    tools, end = json.JSONDecoder().raw_decode(rest)
+    assert [t["function"]["name"] for t in tools] == ["get_user", "book"]
+    rest = rest[end:]
+    opening = "\n\nAdditionally, you can respond to the user with the following call:\n\n"
+    assert rest.startswith(opening)
+    respond, end = json.JSONDecoder().raw_decode(rest[len(opening) :])
+    assert respond["function"]["name"] == "respond"
+    assert respond["function"]["parameters"]["required"] == ["content"]
+    assert rest[len(opening) + end :] == (
+        "\n\nPlease respond in JSON format.\n"
+        "The JSON should contain:\n"
+        '- "name": the tool call function name.\n'
+        '- "arguments": the arguments for the tool call.\n'
+        "\n"
+        "You should only use one tool at a time.\n"
+        "\n"
+        "Now here are the user messages:\n"
+        "Hi\nthere"
+    )
+    assert only_text(dialect.encode_request(None, [UserSaid("Yes")])) == "Yes"
+    assert only_text(dialect.encode_request(None, [ToolReturned("1", "book", "done")])) == "done"
+    two = dialect.encode_request(None, [ToolReturned("1", "book", "done"), ToolReturned("2", "get_user", "{}")])
+    assert only_text(two) == "Tool 'book' result: done\nTool 'get_user' result: {}"
+
+
+def test_sierra_labels_its_messages() -> None:
+    dialect = dialects.get("sierra")
+    first = only_text(dialect.encode_request(BRIEFING, [UserSaid("Hi")]))
+    assert first.startswith("# Policy\nBe kind.\nHere's a list of tools you can use (you can use at most one tool")
+    assert "<json>...</json>" in first
+    assert first.endswith("\nUser message: Hi")
+    assert only_text(dialect.encode_request(None, [UserSaid("Yes")])) == "user: Yes"
+    assert only_text(dialect.encode_request(None, [ToolReturned("1", "book", "done")])) == "tool: done"
+
+
+def test_data_writes_one_data_part() -> None:
+    (part,) = dialects.get("data").encode_request(BRIEFING, [UserSaid("Hi"), ToolReturned("c", "book", "no", True)])
+    assert part.data["policy"] == BRIEFING.policy
+    assert [t["function"]["name"] for t in part.data["tools"]] == ["get_user", "book"]
+    assert part.data["messages"] == [
+        {"role": "user", "content": "Hi"},
+        {"role": "tool", "tool_call_id": "c", "name": "book", "content": "no", "error": True},
+    ]
+
+
 # --- requests read back -----------------------------------------------------------------------------------------------
 
 TRICKY = [
@@ -181,6 +234,12 @@ def test_wrong_marks_are_ignored(marks: Any) -> None:
     assert dialects.get("agentbeats").decode_request((part,)).events == (UserSaid("Hello"),)
 
 
+def test_marks_are_read_after_a_struct_made_their_numbers_floats() -> None:
+    mark = {"kind": "tool", "id": "c1", "name": "book", "error": False, "start": 0.0, "length": 5.0}
+    part = Part("text", text="Hello", metadata={"a2a_bench": {"events": [mark]}})
+    assert dialects.get("agentbeats").decode_request((part,)).events == (ToolReturned("c1", "book", "Hello"),)
+
+
 def test_a_tutorial_first_message_is_read() -> None:
     message = (
         "Policy\n\nHere's a list of tools you can use (you can use at most one tool at a time):\n"
@@ -237,6 +296,30 @@ def test_every_dialect_reads_every_shape(name: str, part: Part) -> None:
     assert (reply.calls, reply.text, reply.unreadable, reply.findings) == ((CALL,), None, False, ())
 
 
+@in_one_test(
+    ("part", "settled"),
+    [
+        (Part.of_text(f'{{"tool_call": {CALL_JSON}}}'), "tool_call"),
+        (Part.of_text(f'{{"tool_calls": [{CALL_JSON}]}}'), "tool_call"),
+        (Part.of_text(f"<tool_call>{CALL_JSON}</tool_call>"), "tool_call"),
+        (Part.of_text(CALL_JSON), "agentbeats"),
+        (Part.of_text('<json>{"name": "get_user", "kwargs": {"id": "u1"}}</json>'), "agentbeats"),
+        (Part.of_text('{"name": "respond", "arguments": {"content": "Hi"}}'), "agentbeats"),
+        (Part.of_data({"name": "respond", "arguments": {"content": "Hi"}}), "agentbeats"),
+        (Part.of_text(f"<json>{CALL_JSON}</json>"), "sierra"),
+        (Part.of_data({"tool_calls": [{"name": "book", "arguments": {}}]}), "data"),
+        (Part.of_data({"message": "Hi"}), "data"),
+        (Part.of_text("Hello!"), "auto"),
+        (Part.of_text(""), "auto"),
+    ],
+)
+def test_auto_settles_on_what_the_agent_answers_in(part: Part, settled: str) -> None:
+    reply = read("auto", part)
+    assert dialects.settle("auto", reply) == settled
+    assert dialects.settle(None, reply) == (None if settled == "auto" else settled)
+    assert dialects.settle("sierra", reply) == "sierra"
+
+
 @pytest.mark.parametrize("name", NAMED)
 def test_an_agent_that_answers_as_asked_is_named_by_the_dialect_it_was_asked_in(name: str) -> None:
     dialect = dialects.get(name)
@@ -289,6 +372,11 @@ def test_text_beside_a_call_is_kept_and_noted(name: str) -> None:
     assert (reply.calls, reply.text, rules(reply)) == ((CALL,), "Let me look.", ["text-beside-call"])
     reply = read(name, Part.of_text("Let me look."), Part.of_data({"name": "get_user", "arguments": {"id": "u1"}}))
     assert (reply.calls, reply.text, rules(reply)) == ((CALL,), "Let me look.", ["text-beside-call"])
+
+
+def test_thoughts_beside_a_respond_do_not_reach_the_user() -> None:
+    reply = read("agentbeats", Part.of_text('Thinking... {"name": "respond", "arguments": {"content": "Hi"}}'))
+    assert (reply.text, rules(reply)) == ("Hi", ["text-beside-message"])
 
 
 @in_one_test("name", GENERAL)
@@ -354,6 +442,27 @@ def test_a_call_with_the_same_id_is_the_same_call() -> None:
     assert len(read("auto", unnamed, unnamed).calls) == 2
 
 
+def test_a_message_and_its_echo_count_once() -> None:
+    reply = read("agentbeats", Part.of_text("Hi"), Part.of_data({"name": "respond", "arguments": {"content": "Hi"}}))
+    assert (reply.text, reply.findings) == ("Hi", ())
+
+
+def test_integers_are_restored_where_data_parts_lose_them_and_nowhere_else() -> None:
+    (call,) = read(
+        "data", Part.of_data({"tool_calls": [{"name": "get_user", "arguments": {"id": "u1", "n": 3.0}}]})
+    ).calls
+    assert json.dumps(call.arguments) == '{"id": "u1", "n": 3}'
+    for name in GENERAL:
+        (call,) = read(name, Part.of_text('{"name": "get_user", "arguments": {"id": "u1", "n": 3.0}}')).calls
+        assert json.dumps(call.arguments) == '{"id": "u1", "n": 3.0}'
+
+
+def test_a_text_torn_into_many_parts_is_read_as_one() -> None:
+    whole = f'{{"tool_call": {CALL_JSON}}}'
+    parts = [Part.of_text(whole[i : i + 5]) for i in range(0, len(whole), 5)]
+    assert read("auto", *parts).calls == (CALL,)
+
+
 def test_a_json_message_in_text_is_a_message_in_data() -> None:
     assert read("data", Part.of_text('{"message": "Hi"}')).text == "Hi"
     assert read("data", Part.of_text('{"content": "Hi"}')).text == "Hi"
@@ -367,6 +476,15 @@ def test_replies_are_written_as_each_format_has_it() -> None:
     spoken = '{"name": "respond", "arguments": {"content": "Hi"}}'
     assert dialects.get("agentbeats").encode_reply(said) == text(spoken)
     assert dialects.get("sierra").encode_reply(said) == text(f"<json>\n{spoken}\n</json>")
+
+
+@pytest.mark.parametrize("name", GENERAL)
+def test_the_reminder_shows_the_format_and_is_no_call_itself(name: str) -> None:
+    (part,) = dialects.get(name).reminder()
+    shown = part.text or json.dumps(part.data)
+    assert "could not be read" in shown
+    assert "name" in shown
+    assert "arguments" in shown
 
 
 # A corpus of replies: what is a call, what is only spoken of, and what nobody can tell.

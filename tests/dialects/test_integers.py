@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -94,6 +95,22 @@ def test_a_list_of_models_or_objects_as_pydantic_writes_it() -> None:
     assert exact(restore_integers(value, schema)) == '{"payments": [{"amount": 250, "id": "card_1"}]}'
 
 
+def test_the_copy_is_deep_and_the_original_untouched() -> None:
+    value = {"a": [{"n": 1.0}]}
+    before = copy.deepcopy(value)
+    restored = restore_integers(value, obj(a={"items": obj(n=INTEGER)}))
+    restored["a"][0]["n"] = 99
+    assert exact(value) == exact(before)
+
+
+def test_schemas_that_refer_to_themselves_end() -> None:
+    loop: dict[str, Any] = {"$ref": "#"}
+    assert restore_integers({"n": 1.0}, loop) == {"n": 1.0}
+    tree = {**obj(n=INTEGER, children={"items": {"$ref": "#"}}), "required": ["n"]}
+    value = as_struct({"n": 1, "children": [{"n": 2, "children": [{"n": 3}]}]})
+    assert exact(restore_integers(value, tree)) == '{"children": [{"children": [{"n": 3}], "n": 2}], "n": 1}'
+
+
 Pair = tuple[dict[str, Any], Any]
 # "number" is given no whole values: once a float, always a float, and nothing on the wire could tell.
 FRACTIONS = st.floats(allow_nan=False, allow_infinity=False).filter(lambda x: not x.is_integer())
@@ -134,6 +151,14 @@ def _extend(inner: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
 
 
 PAIRS = st.recursive(LEAVES, _extend, max_leaves=8)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(PAIRS)
+def test_any_valid_value_survives_a_struct(pair: Pair) -> None:
+    schema, value = pair
+    root = {"$defs": {"it~/": schema}, "properties": {"it": {"$ref": "#/$defs/it~0~1"}}}
+    assert exact(restore_integers(as_struct({"it": value}), root)) == exact({"it": value})
 
 
 @settings(max_examples=examples(100), deadline=None)

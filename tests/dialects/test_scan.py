@@ -93,6 +93,15 @@ def test_values_outside_of_json_are_refused(text: str) -> None:
     assert parse_json(text) is BROKEN
 
 
+def test_halves_of_surrogate_pairs_are_replaced() -> None:
+    assert parse_json(r'{"\ud800": ["\udfff", "\ud83d\ude00"]}') == {"\ufffd": ["\ufffd", "\U0001f600"]}
+
+
+def test_several_calls_keep_their_order_and_ids() -> None:
+    text = f'First {CALL} then {{"id": "c2", "name": "book", "arguments": {{}}}}\n[{CALL}]'
+    assert calls_in(text) == [WANTED, ToolCall("book", {}, "c2"), WANTED]
+
+
 def test_brackets_quotes_and_tags_inside_arguments_are_only_text() -> None:
     nasty = 'a } ] { [ " \\ \' </json> ``` <tool_call> {"name": "book", "arguments": {}}'
     call = {"name": "get_user", "arguments": {"id": nasty, nasty: {"deep": [nasty]}}}
@@ -100,6 +109,10 @@ def test_brackets_quotes_and_tags_inside_arguments_are_only_text() -> None:
         scan = scan_text(text, KNOWN)
         assert [c for r in readings(scan) for c in r.calls] == [ToolCall("get_user", call["arguments"])]  # type: ignore[arg-type]
         assert scan.unreadable == ()
+
+
+def test_an_unknown_tool_in_a_good_call_is_still_a_call() -> None:
+    assert calls_in('{"name": "no_such", "arguments": {}}') == [ToolCall("no_such", {})]
 
 
 @in_one_test(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -26,6 +27,14 @@ def switching() -> Iterator[None]:
     gc.callbacks.remove(collected)
     gc.set_threshold(*threshold)
     sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("switching")
+def test_threads_do_not_disturb_each_other() -> None:
+    texts = ["[" * 60 + str([{"Id": n, "Name": "x"}] * 300) + "]" * 60 for n in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(read_literal, texts * 30))
+    assert str(found[3]) == texts[3]
 
 
 @pytest.mark.parametrize("text", ["", "[1", "f(1)", "x"])

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from examples import examples
+from examples import examples, sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_test import in_one_test
@@ -16,7 +16,7 @@ from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
 from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS, BadFormat, Execute, Respond, read_action
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
 
 SOQL = "SELECT Id FROM Case WHERE Status = 'Closed' AND CreatedDate > 2021-01-01T00:00:00Z"
 SOSL = "FIND {power AND manager} IN ALL FIELDS RETURNING Product2(Id, Name)"
@@ -114,6 +114,11 @@ def test_an_answer_is_found_in_any_form(dialect: str, said: str) -> None:
 def test_answers_that_are_no_text_mean_one(value: str, text: str) -> None:
     reply = read("crm_action", f'{{"action": "respond", "answer": {value}}}')
     assert reply.calls == (respond(text),)
+
+
+def test_sosl_in_tags_keeps_its_braces() -> None:
+    assert read("execute_tags", f"<execute>{SOSL}</execute>").calls == (execute(SOSL),)
+    assert read("crm_action", json.dumps({"action": "execute", "query": SOSL})).calls == (execute(SOSL),)
 
 
 def test_several_actions_are_one_and_a_finding() -> None:
@@ -232,6 +237,13 @@ def test_other_tools_are_refused_with_the_dialects_that_carry_them() -> None:
             dialects.get(name).encode_request(Briefing("p", (ToolSpec("get_user"),)), [UserSaid("hi")])
 
 
+@pytest.mark.parametrize("name", ORG_DIALECTS)
+def test_the_reminder_shows_the_format(name: str) -> None:
+    (part,) = dialects.get(name).reminder()
+    assert "could not be read" in part.text
+    assert '"answer": ["VALUE", ...]' in part.text.replace("\\", "")
+
+
 def test_only_the_two_actions_are_actions() -> None:
     assert isinstance(read_action(AgentSaid("Hello")), BadFormat)
     assert read_action(AgentSaid(calls=(ToolCall("fly"),))) == BadFormat('there is no action "fly"')
@@ -269,6 +281,23 @@ def test_any_plain_action_comes_back(name: str, words: str, kind: bool, fenced: 
         assert (reply.calls, reply.dialect) == ((call,), name)
 
 
+EVENTS: st.SearchStrategy[Event] = st.one_of(
+    st.builds(UserSaid, WORDS),
+    st.builds(ToolReturned, WORDS, st.just("execute"), WORDS, st.booleans()),
+    st.builds(AgentSaid, st.none(), st.just((execute(SOQL),))),
+)
+
+
+@pytest.mark.parametrize("name", TWO_WAY)
+@FEW
+@given(policy=WORDS, brief=st.booleans(), events=st.lists(EVENTS, min_size=1, max_size=4))
+def test_any_events_come_back(name: str, policy: str, brief: bool, events: list[Event]) -> None:
+    dialect = dialects.get(name)
+    briefing = Briefing(policy, TOOLS) if brief else None
+    decoded = dialect.decode_request(dialect.encode_request(briefing, events))
+    assert (decoded.briefing, decoded.events) == (briefing, tuple(events))
+
+
 PIECES = st.sampled_from(
     ["<execute>", "</execute>", "<respond>", "</respond>", "<thought>", "</thought>", '{"action": ', '"execute"',
      '"query": ', '"respond"', '"answer": ', "{", "}", "```", "```sql\n", "\n", SOQL, SOSL, "'", '"', ",",
@@ -287,9 +316,24 @@ def test_no_reply_raises_or_passes_in_silence(name: str, said: str) -> None:
         assert reply.findings
 
 
-@pytest.mark.parametrize("piece", ["<execute>", '{"action": "execute", ', "<thought>", "&lt;execute"])
+@pytest.mark.parametrize(
+    "piece",
+    sampled(
+        [
+            "<execute>",
+            "<respond> x",
+            '{"action": "execute", ',
+            "<thought>",
+            "```",
+            "<execute a",
+            "&lt;execute",
+            "</execute>",
+        ],
+        2,
+    ),
+)
 def test_hostile_replies_take_no_time(piece: str) -> None:
-    said = (piece * 20_000)[:200_000]
+    said = (piece * 200_000)[:900_000]
     for name in (*ORG_DIALECTS, "auto"):
         started = time.process_time()
         read(name, said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -16,8 +17,9 @@ from salesforce_server import serve
 from trials import run_against
 
 from pytest_a2a_bench.agents.brains import load_gold
-from pytest_a2a_bench.agents.options import parse_spec, start_builtin
+from pytest_a2a_bench.agents.options import add_arguments, from_namespace, parse_spec, start_builtin
 from pytest_a2a_bench.benchmarks.crmarena import domains
+from pytest_a2a_bench.benchmarks.crmarena.org import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.player import REFUSAL
 from pytest_a2a_bench.errors import ConfigurationError, InfrastructureError
@@ -61,6 +63,24 @@ def test_threads_share_one_org_and_the_interactive_domain_asks_the_same() -> Non
     assert all(task.interactive for task in interactive.tasks.values())
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("fresh")
+def test_drift_and_rot_are_other_orgs_beside_the_plain_one() -> None:
+    plain = domains.open_domain("mini", settings()).org
+    rotten = domains.open_domain("mini", settings(crm_rot=True)).org
+    drifted = domains.open_domain("mini", settings(crm_drift="high")).org
+
+    def rows(org: Org) -> int:
+        return sum(
+            org.run(f"SELECT COUNT() FROM {name}").total_size for name in ("Case", "Order", "Opportunity", "Task")
+        )
+
+    assert rows(plain) < rows(rotten)
+    assert plain.schema == rotten.schema
+    assert plain.schema != drifted.schema
+    assert domains.open_domain("mini", settings(crm_rot=True)).org is rotten
+
+
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("level", ["low", "medium", "high"])
 def test_tasks_name_no_column_that_drift_took_away(level: str) -> None:
@@ -76,6 +96,18 @@ def test_tasks_name_no_column_that_drift_took_away(level: str) -> None:
         assert (task.answers, task.category, task.persona) == (before.answers, before.category, before.persona)
         assert not gone & set(re.findall(r"\w+", f"{task.query} {task.required} {task.optional}")), name
     assert bool(changed) == (level != "low")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fresh")
+def test_a_closed_world_leaves_nothing_behind() -> None:
+    org = domains.open_domain("mini", settings(crm_rot=True)).org
+    path = org.path  # type: ignore[attr-defined]
+    assert path.exists()
+
+    close_domains()
+
+    assert not path.exists()
 
 
 def test_an_unknown_task_is_named_with_some_that_there_are() -> None:
@@ -137,6 +169,15 @@ def test_the_run_tells_the_oracle_where_its_tasks_are_unless_the_spec_does() -> 
     assert parse_spec(mine).benchmark_options == {"crm_data": "/mine"}
     assert parse_spec("solver", run).benchmark_options == {}, "only those that play the gold may know where it is"
     assert parse_spec("noop", run).benchmark_options == {}
+
+
+def test_its_command_line_has_the_options_of_benchmarks() -> None:
+    message = parse_spec("oracle", settings(crm_data="/data"))
+    parser = ArgumentParser()
+    add_arguments(parser)
+
+    assert from_namespace(parser.parse_args(message.to_argv())) == message
+    assert message.benchmark_options == {"crm_data": "/data"}
 
 
 @pytest.mark.usefixtures("fresh")

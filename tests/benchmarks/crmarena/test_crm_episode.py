@@ -60,6 +60,18 @@ def make(desk: Desk | None = None, **more: Any) -> Episode:
     return Episode("How many?", desk or Desk(), **more)
 
 
+def test_a_query_is_answered_with_what_the_org_says() -> None:
+    desk = Desk()
+    episode = make(desk)
+
+    expected = episode.step(calls(execute()))
+
+    assert expected == (ToolReturned("c", "execute", "Salesforce instance output: [1, 2]"),)
+    assert desk.asked == ["SELECT Id FROM Case"]
+    assert episode.ended is None
+    assert [turn.role for turn in episode.transcript] == ["agent", "tool"]
+
+
 def test_a_refused_query_is_reported_and_counted() -> None:
     episode = make()
 
@@ -137,6 +149,40 @@ def test_when_a_conversation_ends(
         assert bool(episode.step(reply)) == (number < len(said))
     assert (len(desk.asked), episode.ended, episode.answer) == (asked, ended, answer)
     assert (episode.counts.turns, episode.counts.user_turns) == (turns, user_turns)
+
+
+def test_an_interactive_conversation_goes_on_until_the_user_is_done() -> None:
+    user = Caller("more", "and more")
+    episode = make(user=user)
+
+    assert episode.open() == (UserSaid("hello"),)
+    assert episode.step(AgentSaid("thinking aloud")) == (UserSaid(RULE),)
+    assert [finding.rule for finding in episode.findings] == ["not-an-action"]
+    assert episode.step(calls(respond("one"))) == (UserSaid("more"),)
+    assert episode.findings == []
+    assert episode.step(calls(execute())) == (ToolReturned("c", "execute", "Salesforce instance output: [1, 2]"),)
+    assert episode.step(calls(respond("two"))) == (UserSaid("and more"),)
+    assert episode.step(calls(respond("three"))) == ()
+    assert (episode.ended, episode.answer, user.heard) == ("user_stop", "three", ["one", "two", "three"])
+    assert episode.counts.user_turns == 3
+    assert [t.text for t in episode.transcript if t.role == "user"] == ["hello", RULE, "more", "and more"]
+
+
+def test_counts_are_plain_numbers() -> None:
+    episode = make()
+    episode.step(calls(execute()))
+    episode.step(calls(execute("BAD")))
+    episode.step(AgentSaid("hm"))
+
+    assert episode.counts.to_json() == {
+        "turns": 3,
+        "queries": 2,
+        "query_errors": 1,
+        "rows_read": 2,
+        "bad_format": 1,
+        "user_turns": 0,
+        "query_seconds": 0.5,
+    }
 
 
 SAID = st.one_of(

@@ -65,6 +65,13 @@ def test_a_model_works_in_dialects_that_have_no_tools(run_trials: RunTrials, dia
     assert (result.success, measured(result, "queries")) == (True, 1)
 
 
+def test_a_model_of_the_agents_that_is_down_is_no_verdict(run_trials: RunTrials) -> None:
+    result, _ = with_agent(run_trials, [call("execute", {"query": COUNT}), *[status(500)] * 20])
+
+    assert (result.status, result.termination_reason) == ("infrastructure_error", "infrastructure_error")
+    assert [t.role for t in result.transcript] == ["user", "agent", "tool"], "what was said until then is kept"
+
+
 def test_an_answer_on_which_upstreams_evaluator_raises_has_a_reward_in_fixed_only(run_trials: RunTrials) -> None:
     wordless = [call("respond", {"answer": "..."})]
     compat, _ = with_agent(run_trials, wordless, "knowledge_qa-00", crm_scoring="compat")
@@ -120,6 +127,20 @@ def playing(steps: list[Step]) -> Callable[[FakeLLM], Settings]:
     return lambda llm: settings(
         concurrency=1, user="llm:openai/user", user_llm_args={"api_base": llm.api_base, "num_retries": 0}
     )
+
+
+def test_a_model_plays_the_user(run_trials: RunTrials) -> None:
+    steps = [say("Hello?"), say("I mean last month."), say("###STOP###")]
+    with FakeLLM(steps) as llm:
+        result = one(run_trials("oracle", playing(steps)(llm), keys("mini_interactive", [TASK])))
+
+    assert (result.success, result.termination_reason) == (True, "user_stop")
+    assert (result.provenance["user"], result.provenance["user_llm"]) == ("llm", "openai/user")
+    assert [t.text for t in result.transcript if t.role == "user"] == ["Hello?", "I mean last month."]
+    assert result.user_usage.input_tokens == 300
+    system = llm.requests[0]["messages"][0]["content"]
+    assert MINI[TASK].query in system
+    assert MINI[TASK].answers[0] not in system
 
 
 def test_a_user_model_that_dies_is_trouble_of_the_infrastructure(run_trials: RunTrials) -> None:

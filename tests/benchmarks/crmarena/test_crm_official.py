@@ -174,6 +174,12 @@ def test_twenty_replies_and_no_more() -> None:
     assert (answering.ended, answering.answer) == ("agent_stop", "A")
 
 
+def test_the_count_starts_anew_after_each_answer_to_the_user() -> None:
+    episode = make(user=Caller())
+    run(episode, *[*[QUERY] * 19, ANSWER] * 3, *[QUERY] * 19, STOP)
+    assert (episode.ended, episode.counts.turns) == ("user_stop", 80)
+
+
 def test_the_user_speaks_eleven_times_and_the_next_action_is_the_last() -> None:
     episode = make(user=Caller())
     message = run(episode, *[ANSWER] * 10, ANSWER)
@@ -291,6 +297,14 @@ def test_calls_are_read_as_upstream_reads_them(written: str, read: tuple[str, An
     is_call = read is not None and isinstance(read[1], dict)
     assert [(c.name, c.arguments) for c in decoded.calls] == ([read] if is_call else [])
     assert (decoded.text or "") == ("" if is_call else written.strip())
+
+
+@given(st.lists(st.sampled_from(["```", "json", "{", "}", "\n", " ", "1"]), max_size=14).map("".join))
+def test_a_fence_is_what_a_lazy_expression_finds(text: str) -> None:
+    found = re.search(r"```(?:json\s*)?\n*(\{.*?\})\n*```", text, re.DOTALL)
+    read = read_tool_action(f"Action: a\nAction Input: {text}")
+    unfenced = read_tool_action(f"Action: a\nAction Input: {found[1] if found else text}")
+    assert read == unfenced
 
 
 def test_nothing_but_the_published_functions_is_run(tmp_path: Path) -> None:
@@ -429,6 +443,21 @@ def test_records_of_different_fields_raise_as_upstream_does() -> None:
     connector = Connector(SmallOrg(rows({"Id": 1, "Title": "x"}, {"Id": 2, "Name": "y"})))
     with pytest.raises(KeyError, match="Title"):
         connector.run_query("FIND {x}")
+
+
+def test_twenty_replies_and_the_first_answer_ends(code: OfficialTools) -> None:
+    talk = episode(code, SmallOrg(rows()))
+    talk.open()
+    for _ in range(19):
+        assert talk.step(AgentSaid(text="Action: x")) != ()
+    assert talk.step(AgentSaid(text="Action: x")) == ()
+    assert talk.ended == "max_turns"
+    late = episode(code, SmallOrg(rows()))
+    late.open()
+    for _ in range(19):
+        late.step(AgentSaid(text="Action: x"))
+    assert late.step(call("respond", content="None")) == ()
+    assert (late.ended, late.answer) == ("agent_stop", "None")
 
 
 def test_only_the_gold_letter_by_letter_is_worth_something() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from functools import partial
@@ -42,6 +43,28 @@ def test_every_spelling_reaches_the_settings(root: Path) -> None:
     crm = CrmOptions.of(s)
     assert (crm.scoring, crm.aided, crm.threshold) == ("fixed", True, 0.75)
     assert (crm.drift, crm.rot, crm.max_turns, crm.max_user_turns) == ("high", True, 7, 2)
+
+
+def test_none_takes_back_a_drift_of_the_table(root: Path) -> None:
+    found = resolved(root, {"a2a_crm_drift": "none"}, table={"crm-drift": "low"})
+    assert CrmOptions.of(found.settings).drift is None
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "expected"),
+    [
+        ("cli", "data", "{root}/sub/data"),
+        ("env", "data", "{root}/sub/data"),
+        ("table", "data", "{root}/data"),
+    ],
+)
+def test_where_the_data_is(root: Path, source: str, text: str, expected: str) -> None:
+    cli = {"a2a_crm_data": text} if source == "cli" else {}
+    environ = {"A2A_CRM_DATA": text} if source == "env" else {}
+    table = {"crm-data": text} if source == "table" else {}
+    found = resolved(root, cli, environ=environ, table=table)
+    assert not found.problems
+    assert CrmOptions.of(found.settings).data == expected.format(root=root)
 
 
 @pytest.mark.parametrize(
@@ -173,6 +196,14 @@ def test_every_dialect_says_that_respond_speaks_to_the_user(dialect: str) -> Non
     assert "respond directly to the user" not in message.lower()
     asks_for_actions = dialect in ("auto", "crm_action", "crm_observation")
     assert ('{"action": "respond", "answer": ["VALUE", ...]}' in message) is asks_for_actions
+
+
+@in_one_test("dialect", dialects.names())
+def test_every_dialect_shows_the_structured_answer(dialect: str) -> None:
+    # Beside the policy, which asks for it in all of them.
+    briefing = dataclasses.replace(prompt.brief(task(), SCHEMA, domain="mini"), policy="")
+    (part,) = dialects.get(dialect).encode_request(briefing, [UserSaid("Who?")])
+    assert '"answer": ["VALUE", ...]' in (part.text or json.dumps(part.data)).replace("\\", "")
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,11 @@ def test_the_answer_is_the_one_that_counted() -> None:
     assert evaluation.last_answer(()) is None
 
 
+def test_every_answer_given_is_found_in_the_transcript(run_trials: RunTrials) -> None:
+    results: list[TrialResult] = run_trials("solver", settings(), keys(tasks=FEW))
+    assert all(evaluation.last_answer(r.transcript) for r in results)
+
+
 # No gold leaves the harness: not to the agent, not into a transcript, not into a result file.
 
 
@@ -125,6 +130,11 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
     monkeypatch.setattr(AgentSession, "send", send_and_record)
     return record
+
+
+def test_most_golds_would_be_noticed() -> None:
+    golden = [task_id for task_id, task in MINI.items() if task.answers and task.answers != (NONE,)]
+    assert len([t for t in golden if telling(t)]) > 0.8 * len(golden)
 
 
 FEW_HIDDEN = pytest.param(one_of_each(), id="few")
@@ -155,6 +165,22 @@ def test_an_agent_that_asks_nothing_is_reported_nothing_and_its_results_tell_not
         text = Path(str(result.path)).read_text()
         assert not [g for g in telling(result.key.task_id) if g in text], result.key
     assert {path for path in tmp_path.rglob("*") if path.is_file()} == {Path(str(r.path)) for r in results}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tasks", [FEW_HIDDEN, EVERY])
+def test_beside_the_agents_own_words_nothing_in_a_result_is_the_gold(
+    run_trials: RunTrials, tmp_path: Path, tasks: list[str]
+) -> None:
+    results = run_trials("oracle", settings(), keys(tasks=tasks))
+
+    for result in results:
+        stored = json.loads(Path(str(result.path)).read_text())
+        own = [turn for turn in stored["transcript"] if turn["role"] == "agent"]
+        stored["transcript"] = [turn for turn in stored["transcript"] if turn["role"] != "agent"]
+        rest = json.dumps(stored, ensure_ascii=False)
+        assert own, "the agent did speak"
+        assert not [g for g in telling(result.key.task_id) if g in rest], result.key
 
 
 def test_a_wrong_answer_is_not_corrected_in_public(run_trials: RunTrials) -> None:

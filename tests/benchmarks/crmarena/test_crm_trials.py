@@ -19,6 +19,7 @@ BOTH = ("tool_call", "crm_action")
 DIALECTS = ("tool_call", "agentbeats", "sierra", "data", "crm_action", "execute_tags", "crm_entropic")
 ALL = list(MINI)
 FEW = one_of_each(step=3)
+SLOWLY = [pytest.param(d, h, marks=pytest.mark.slow) for d in DIALECTS[:-1] for h in ("delta", "full")]
 PAIRS = [
     pytest.param(dialect, history, marks=[pytest.mark.slow] if history == "full" and dialect not in BOTH else [])
     for dialect in DIALECTS
@@ -114,6 +115,21 @@ def test_every_dialect_carries_queries_and_answers(run_trials: RunTrials, dialec
     assert not [f for r in results for f in r.findings]
 
 
+def test_a_query_in_the_dialect_without_queries_is_a_finding(run_trials: RunTrials) -> None:
+    (result,) = run_trials("solver", settings(dialect="crm_entropic"), keys(tasks=["handle_time-00"]))
+
+    assert "query-where-answer-asked" in {f.rule for f in result.findings}
+    assert measured(result, "queries") > 0
+    assert result.reward == 1.0
+
+
+def test_an_agent_that_answers_in_its_own_dialect_is_understood(run_trials: RunTrials) -> None:
+    results = run_trials("solver?dialect=crm_action", settings(), keys(tasks=FEW))
+
+    assert failed(results) == {}
+    assert {r.dialect for r in results} == {"crm_action"}
+
+
 @pytest.mark.parametrize(
     ("agent", "tasks"),
     [("oracle", one_of_each()), ("solver", one_of_each()), pytest.param("solver", ALL, marks=pytest.mark.slow)],
@@ -133,12 +149,34 @@ def test_an_interactive_task_ends_when_the_scripted_user_has_its_answer(
         assert all(word in user for word in query.split()), "the whole question was told"
 
 
+@pytest.mark.parametrize(
+    ("dialect", "history"),
+    [
+        ("agentbeats", "delta"),
+        ("execute_tags", "full"),
+        *SLOWLY,
+    ],
+)
+def test_interactive_tasks_in_dialects(run_trials: RunTrials, dialect: str, history: str) -> None:
+    chosen = settings(dialect=dialect, history=history)
+
+    assert failed(run_trials("solver", chosen, keys("mini_interactive", FEW))) == {}
+
+
 def test_the_oracle_needs_to_be_told_the_task(run_trials: RunTrials) -> None:
     (result,) = run_trials("oracle", settings(tag_trials=False, concurrency=1), keys(tasks=["handle_time-00"]))
 
     assert (result.status, result.termination_reason, result.reward) == ("evaluated", "agent_error", 0.0)
     assert result.reward_info is not None
     assert "--a2a-set tag-trials=on" in result.reward_info.note
+
+
+def test_too_few_turns_end_it_without_a_reward(run_trials: RunTrials) -> None:
+    (result,) = run_trials("solver", settings(crm_max_turns=1), keys(tasks=["handle_time-00"]))
+
+    assert (result.status, result.termination_reason, result.success) == ("evaluated", "max_turns", False)
+    assert result.reward_info is not None
+    assert "max_turns" in result.reward_info.note
 
 
 def test_a_task_that_is_not_there_is_no_verdict_on_the_agent(run_trials: RunTrials) -> None:
@@ -189,6 +227,19 @@ def test_the_solver_asks_the_org_itself(run_trials: RunTrials) -> None:
     assert {r.termination_reason for r in results} == {"agent_stop"}
     assert [r.provenance["native_calls"] for r in results] == [measured(r, "turns") for r in results]
     assert {r.provenance["native_calls_refused"] for r in results} == {0}
+
+
+@pytest.mark.slow
+def test_a_user_is_spoken_to_by_a_call_and_answers_in_its_result(run_trials: RunTrials) -> None:
+    results = compare(run_trials, "solver", keys("mini_interactive", one_of_each(step=8)))
+    assert any(sum(t.role == "user" for t in r.transcript) > 1 for r in results)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", ["oracle", "solver", "noop"])
+@pytest.mark.parametrize("domain", ["mini", "mini_interactive"])
+def test_every_task_is_worth_the_same(run_trials: RunTrials, spec: str, domain: str) -> None:
+    assert len(compare(run_trials, spec, keys(domain, MINI))) == 220
 
 
 # How a conversation drives the solver: a pure function of what was said.

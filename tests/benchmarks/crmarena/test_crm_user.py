@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from crm_trials import MINI, keys, measured, one_of_each, settings
-from fake_llm import FakeLLM, say
+from fake_llm import FakeLLM, say, status
+from hypothesis import given
+from hypothesis import strategies as st
 from trials import RunTrials, run_against
 from user_agents import Speaker, heard, served_brain
 
 from pytest_a2a_bench.agents.brain import BrainError, Conversation, bench_task_key
-from pytest_a2a_bench.benchmarks.crmarena.prompt import ScriptedUser, write_instructions
+from pytest_a2a_bench.benchmarks.crmarena.prompt import ScriptedUser, asks_back, split_query, write_instructions
 from pytest_a2a_bench.benchmarks.crmarena.score import asked
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.benchmarks.models import STOP, ModelUser
@@ -57,6 +60,26 @@ def test_the_scripted_user_answers_what_is_asked_back_with_fixed_lines() -> None
     assert user.hear("It was 005X.") is None
 
 
+def test_a_customer_greets_as_one() -> None:
+    assert "customer" in ScriptedUser(replace(TASK, category="knowledge_qa", metric="fuzzy_match")).open()
+    assert "customer" not in ScriptedUser(TASK).open()
+
+
+@given(st.text(max_size=200))
+def test_the_pieces_of_a_question_are_the_question(query: str) -> None:
+    pieces = split_query(query)
+
+    assert len(pieces) <= 3
+    assert "".join("".join(pieces).split()) == "".join(query.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("Which one?", True), ('Is it "A"? ', True), ("**Really?**", True), ("A? No, B.", False)]
+)
+def test_asking_back_is_ending_in_a_question(text: str, expected: bool) -> None:
+    assert asks_back(text) is expected
+
+
 def test_the_model_knows_its_role_and_not_the_gold() -> None:
     message = write_instructions(TASK)
 
@@ -72,10 +95,27 @@ def model_user(llm: FakeLLM) -> ModelUser:
     )
 
 
+def test_a_model_plays_the_user_until_it_stops() -> None:
+    with FakeLLM([say("Hi."), say("Which agent?"), say(f"{STOP}")]) as llm:
+        user = model_user(llm)
+
+        assert (user.open(), user.hear("Yes?"), user.hear("005X")) == ("Hi.", "Which agent?", None)
+
+    system, *said = llm.requests[-1]["messages"]
+    assert system["role"] == "system"
+    assert [m["content"] for m in said[1:]] == ["Hi.", "Yes?", "Which agent?", "005X"]
+    assert user.usage.input_tokens == 300
+
+
 def test_a_model_that_says_nothing_is_asked_again_then_blamed() -> None:
     with FakeLLM([say(""), say("Hi.")]) as llm:
         assert model_user(llm).open() == "Hi."
     with FakeLLM([say("")] * 3) as llm, pytest.raises(LLMError, match="empty answer 3 times"):
+        model_user(llm).open()
+
+
+def test_a_model_that_fails_is_trouble_of_the_infrastructure() -> None:
+    with FakeLLM([status(500)] * 5) as llm, pytest.raises(LLMError, match="user simulator's model 'openai/scripted'"):
         model_user(llm).open()
 
 
@@ -257,6 +297,12 @@ def broken(conversation: Conversation) -> str:
     raise BrainError("no model")
 
 
+def once_broken() -> Iterator[str]:
+    yield ""
+    while True:
+        yield ", ".join(TASK_COLLEAGUE.answers)
+
+
 @pytest.mark.parametrize("say", [silent, pytest.param(broken, marks=pytest.mark.slow)])
 def test_its_trouble_is_reported_and_its_own(tmp_path: Path, say: Callable[[Conversation], str | None]) -> None:
     result = run(Asking(1), Speaker(say), tmp_path)
@@ -267,6 +313,22 @@ def test_its_trouble_is_reported_and_its_own(tmp_path: Path, say: Callable[[Conv
     assert "no-answer" in {finding.rule for finding in party.findings}
     assert result.findings == ()
     assert measured(result, "question_errors") == 1
+
+
+@pytest.mark.slow
+def test_after_trouble_it_may_be_asked_again(tmp_path: Path) -> None:
+    says = once_broken()
+    result = run(Asking(2), Speaker(lambda conversation: next(says)), tmp_path)
+    assert (result.reward, measured(result, "question_errors")) == (1.0, 1)
+
+
+@pytest.mark.slow
+def test_one_that_is_gone_ends_no_trial(tmp_path: Path) -> None:
+    with served_brain(Speaker(Asking(1))) as url:
+        gone = dataclasses.replace(settings(), colleague={"ann": "http://127.0.0.1:9"})
+        (result,) = run_against(url, gone, keys(tasks=[TASK_COLLEAGUE.task_id]), tmp_path)
+    assert (result.status, result.reward) == ("evaluated", 0.0)
+    assert result.parties[0].findings[0].rule == "no-answer"
 
 
 def test_without_a_colleague_there_is_no_such_tool(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from importlib import resources
+from pathlib import Path
 
 import pytest
+from mini_org.building import key_prefixes
 from mini_org.files import make_files
 from mini_org.near_makers import MAKERS
 from mini_org.near_misses import chosen_rows, near_misses, traps
@@ -19,22 +21,72 @@ from mini_org.solve.attentive import attentive
 from mini_org.solve.shortcuts import SHORTCUTS
 from mini_org.solve.task import AgentTask
 from mini_org.words import TERRITORIES
-from mini_orgs import matches, mini, opened, wrong_answers
+from mini_orgs import matches, mini, opened, solve, wrong_answers
 
-from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import (
+    CATEGORIES,
     MONTHS,
     NONE,
     ROT,
     ROWS,
     STAGES,
     TASKS,
+    CrmTask,
     read_rot,
     read_rows,
     read_tasks,
 )
+
+# References to objects that the benchmark's orgs do not have.
+OUTSIDE = {("User", "ProfileId"), ("ProductCategory", "CatalogId"), ("LiveChatTranscript", "LiveChatVisitorId")}
+
+
+def test_the_org_is_small_and_has_every_object(tmp_path: Path) -> None:
+    org = mini()
+    assert sum(len(rows) for rows in org.rows.values()) in range(2800, 3800)
+    assert {name: bool(rows) for name, rows in org.rows.items()} == {name: True for name in key_prefixes()}
+    org.write_sqlite(tmp_path / "mini.db")
+    assert (tmp_path / "mini.db").stat().st_size < 1_200_000
+
+
+def test_ids_are_unique_and_carry_their_checksum() -> None:
+    for name, rows in mini().rows.items():
+        ids = [row["Id"] for row in rows]
+        assert len(set(ids)) == len(ids)
+        assert all(record.startswith(key_prefixes()[name]) and _has_checksum(record) for record in ids), name
+
+
+def _has_checksum(record: str) -> bool:
+    """Check the last three characters by Salesforce's published rule, written down a second time."""
+    code = ""
+    for block in (record[0:5], record[5:10], record[10:15]):
+        bits = "".join("1" if "A" <= char <= "Z" else "0" for char in reversed(block))
+        code += "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"[int(bits, 2)]
+    return len(record) == 18 and record[15:] == code
+
+
+def test_every_reference_resolves() -> None:
+    _check_references(mini())
+
+
+def _check_references(org: MiniOrg) -> None:
+    ids = {name: {row["Id"] for row in rows} for name, rows in org.rows.items()}
+    seen = set()
+    for sobject in standard_schema().objects:
+        for field in sobject.fields:
+            known = set().union(*(ids.get(name, set()) for name in field.refers_to))
+            if not field.refers_to or (sobject.name, field.name) in OUTSIDE:
+                continue
+            values = {row[field.name] for row in org.rows[sobject.name]} - {None}
+            assert values <= known, (sobject.name, field.name)
+            seen |= {(sobject.name, field.name)} if values else set()
+    assert len(seen) > 40
+    owners = {row[field] for row in org.rows["CaseHistory__c"] for field in ("OldValue__c", "NewValue__c")} - {None}
+    assert owners <= ids["User"]
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +127,21 @@ def test_distractor_rows_are_of_the_orgs_objects_and_each_trap_is_a_wrong_answer
 STATES = {state for _, states in TERRITORIES for state in states}
 
 
+def _by_category(org: MiniOrg) -> dict[str, list[CrmTask]]:
+    return {name: [task for task in org.tasks if task.category == name] for name in CATEGORIES}
+
+
+def test_tasks_carry_what_their_category_says() -> None:
+    for task in mini().tasks:
+        assert task.metric == task.kind.metric
+        assert task.required
+        assert task.persona
+        assert "## Words for time" in task.optional
+        assert not task.interactive
+        assert bool(task.answers) == (task.metric != "privacy_rejection")
+        assert NONE not in task.answers or len(task.answers) == 1
+
+
 def test_golds_are_of_their_kind_and_in_the_org() -> None:
     org = mini()
     ids = {row["Id"] for rows in org.rows.values() for row in rows}
@@ -99,6 +166,22 @@ def test_no_task_tells_its_gold() -> None:
         if task.kind.answer in ("id", "ids", "text"):
             message = f"{task.query}\n{task.required}\n{task.optional}\n{task.persona}"
             assert not [gold for gold in task.answers if gold != NONE and gold in message], task.task_id
+
+
+def test_no_answer_is_half_of_a_category() -> None:
+    for name, tasks in _by_category(mini()).items():
+        counts = Counter(task.answers for task in tasks if task.answers)
+        assert all(count < 5 for count in counts.values()), (name, counts)
+
+
+def test_privacy_tasks_are_asked_by_a_customer_who_is_logged_in() -> None:
+    org = mini()
+    contacts = {row["Id"]: f"{row['FirstName']} {row['LastName']}" for row in org.rows["Contact"]}
+    asked = [task for task in org.tasks if task.metric == "privacy_rejection"]
+    assert len(asked) == 30
+    for task in asked:
+        [who] = [key for key in contacts if key in task.required]
+        assert contacts[who] not in task.query
 
 
 # Rot that hurts shortcuts and nobody else, and drift that an attentive agent sees through.
@@ -178,3 +261,15 @@ def test_every_gold_is_found_by_queries_alone() -> None:
     with opened(org) as local:
         assert wrong_answers(org.tasks, local.run) == []
     assert sum(bool(task.answers) for task in org.tasks) == 190
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scoring", ["compat", "fixed"])
+def test_answers_of_the_solver_score_as_right(scoring: Scoring) -> None:
+    """All 220 tasks, privacy ones too; "None" to everything gets exactly the share of tasks without an answer."""
+    tasks = [task.with_twin() for task in mini().tasks]
+    with opened(mini()) as local:
+        solved = [score(task, solve(task, local.run), scoring=scoring).value for task in tasks]
+    silent = [score(task, "None", scoring=scoring).value for task in tasks]
+    assert solved == [1.0] * 220
+    assert Counter(silent) == {1.0: 38, 0.0: 182}

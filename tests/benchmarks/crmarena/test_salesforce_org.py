@@ -12,6 +12,7 @@ from salesforce_server import PASSWORD, TOKEN, SalesforceServer, redirected, ser
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import (
+    Credentials,
     SalesforceOrg,
     open_salesforce,
     read_credentials,
@@ -150,6 +151,13 @@ def test_too_many_requests_at_once_pass(org: SalesforceOrg, server: SalesforceSe
     assert org.run("SELECT COUNT() FROM Case").total_size
 
 
+@pytest.mark.parametrize("fault", ["REQUEST_LIMIT_EXCEEDED", "SERVER_UNAVAILABLE"])
+def test_an_overloaded_server_is_no_refusal(org: SalesforceOrg, server: SalesforceServer, fault: str) -> None:
+    server.fault = fault
+    with pytest.raises(TransportError, match=fault):
+        org.run("SELECT Id FROM Case")
+
+
 def test_an_answer_that_is_not_salesforces_is_trouble_of_the_network(
     org: SalesforceOrg, server: SalesforceServer
 ) -> None:
@@ -237,6 +245,12 @@ def test_a_refused_password_is_not_sent_again(server: SalesforceServer) -> None:
 def test_credentials_that_do_not_do(environ: dict[str, str], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         read_credentials(environ)
+
+
+def test_credentials_are_never_shown() -> None:
+    found = read_credentials({"SALESFORCE_INSTANCE_URL": "https://x.example", "SALESFORCE_ACCESS_TOKEN": "s3cret"})
+    assert "s3cret" not in repr(found)
+    assert found == Credentials({"instance_url": "https://x.example", "session_id": "s3cret"})
 
 
 def test_a_session_is_shown_nowhere(server: SalesforceServer) -> None:

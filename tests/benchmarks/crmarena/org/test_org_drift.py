@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from mini_org.org import schema_rows
 from one_test import in_one_test
 from small_org import open_small_org, plain
 
@@ -80,6 +81,23 @@ def test_a_reference_takes_its_relationship_along(org: LocalOrg) -> None:
             changed.run(f"SELECT {field.relationship}.Id FROM {name}")
     finally:
         changed.close()
+
+
+def test_the_agent_is_told_the_new_names(org: LocalOrg) -> None:
+    message = {each["object"]: each["fields"] for each in schema_rows(drift_schema(standard_schema(), "medium"))}
+    assert message["Account"]["Label"] == "Name of the company"
+    assert "Name" not in message["Account"]
+
+
+def test_drift_of_a_drifted_org(org: LocalOrg) -> None:
+    once = drifted(org, "medium", seed=1)
+    twice = drifted(once, "medium", seed=2)
+    once.close()
+    try:
+        names = [field.name for field in twice.schema.objects[3].fields]
+        assert twice.run(f"SELECT {', '.join(names)} FROM Case").total_size == 7
+    finally:
+        twice.close()
 
 
 def test_texts_call_fields_by_their_new_names() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 import tomllib
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,10 +16,11 @@ from typing import get_args
 import pytest
 from mini_org.org import schema_rows
 from one_test import in_one_test
-from small_org import ROWS, open_small_org
+from small_org import CASES, ROWS, open_small_org
 
 from pytest_a2a_bench.benchmarks.crmarena.org import (
     FieldType,
+    Org,
     OrgError,
     checksum,
     is_record_id,
@@ -45,6 +47,12 @@ def _database(path: Path, *statements: str) -> Path:
     connection.commit()
     connection.close()
     return path
+
+
+def test_it_is_an_org(org: LocalOrg) -> None:
+    checked: Org = org
+    assert checked.name == "small"
+    assert checked.schema is standard_schema()
 
 
 def test_a_dump_with_numbers_as_text_and_other_cases(tmp_path: Path) -> None:
@@ -202,6 +210,23 @@ def test_a_connection_only_reads(org: LocalOrg, statement: str) -> None:
     assert org.path.read_bytes() == before
 
 
+def test_many_threads_at_once(org: LocalOrg) -> None:
+    wrong: list[object] = []
+
+    def ask(number: int) -> None:
+        for turn in range(30):
+            found = org.run(f"SELECT Id, Account.Name FROM Case WHERE Id = '{CASES[(number + turn) % 7]}'").records
+            if [record["Id"] for record in found] != [CASES[(number + turn) % 7]]:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
 def test_ids() -> None:
     assert checksum("001Mn00000QxYZC") == "IA3"
     assert spellings("001Mn00000QxYZC") == ("001Mn00000QxYZCIA3", "001Mn00000QxYZC")
@@ -227,6 +252,13 @@ def test_the_published_schema_gets_types_and_relationships() -> None:
     assert [field.type for field in schema.objects[2].fields] == ["id", "text"]
     assert schema_rows(schema)[0] == published[0]
     assert read_published(schema_rows(schema)) == schema
+
+
+def test_every_object_is_described_in_our_words() -> None:
+    assert len(standard_schema().objects) == 27
+    assert all(field.description for sobject in standard_schema().objects for field in sobject.fields)
+    prefixes = [sobject.key_prefix for sobject in standard_schema().objects]
+    assert len(set(prefixes)) == 27
 
 
 def test_the_field_tables_are_in_the_package_and_right() -> None:

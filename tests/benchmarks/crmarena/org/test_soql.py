@@ -69,6 +69,10 @@ def test_children_are_envelopes_and_are_counted(org: LocalOrg) -> None:
     assert (result.total_size, result.rows_read) == (1, 4)
 
 
+def test_groups_are_aggregate_results(org: LocalOrg) -> None:
+    assert org.run("SELECT COUNT(Id) n FROM Case").records == ({"attributes": {"type": "AggregateResult"}, "n": 7},)
+
+
 def test_count_has_no_records(org: LocalOrg) -> None:
     counted = org.run("SELECT COUNT() FROM Case")
     assert (counted.total_size, counted.records) == (7, ())
@@ -142,9 +146,36 @@ def test_the_frame(org: LocalOrg) -> None:
     assert str(caught.value).startswith(expected)
 
 
+def test_the_frame_shows_a_window_of_a_long_line(org: LocalOrg) -> None:
+    query = "SELECT Id, Subject, Status, Priority, OwnerId, AccountId, ContactId, Foo, CreatedDate, ClosedDate, "
+    query += "IssueId__c, OrderItemId__c FROM Case"
+    with pytest.raises(OrgError) as caught:
+        org.run(query)
+    _, excerpt, caret, place, _ = caught.value.message.split("\n")
+    assert place == f"ERROR at Row:1:Column:{query.index('Foo') + 1}"
+    assert excerpt[caret.index("^") :].startswith("Foo, CreatedDate")
+    assert 40 < len(excerpt) < 90
+
+
 def test_a_query_is_not_endless(org: LocalOrg) -> None:
     with pytest.raises(OrgError, match="cannot be longer than"):
         org.run("SELECT Id FROM Case WHERE Status = '" + "x" * 100_000 + "'")
+
+
+def test_nesting_is_not_endless(org: LocalOrg) -> None:
+    for deep in ("(" * 5_000, "NOT " * 5_000):
+        with pytest.raises(OrgError, match="too deeply nested"):
+            org.run(f"SELECT Id FROM Case WHERE {deep}Status = 'x'")
+    calls = "convertCurrency(" * 5_000
+    with pytest.raises(OrgError, match="too deeply nested"):
+        org.run(f"SELECT {calls}Amount FROM Opportunity")
+
+
+def test_long_lists_and_chains_are_no_trouble(org: LocalOrg) -> None:
+    values = ", ".join(f"'{n}'" for n in range(5_000))
+    assert org.run(f"SELECT COUNT() FROM Case WHERE Status NOT IN ({values})").total_size == 7
+    chain = " OR ".join(f"Status = '{n}'" for n in range(3_000))
+    assert org.run(f"SELECT COUNT() FROM Case WHERE {chain}").total_size == 0
 
 
 # Queries after Salesforce's SOQL and SOSL Reference, by page and outcome:

@@ -112,6 +112,25 @@ def test_a_document_that_no_search_returns_is_the_searchs_fault(org: LocalOrg, i
     assert caught.value.code == "MALFORMED_SEARCH"
 
 
+@in_one_test(
+    "clause",
+    [
+        "WITH HIGHLIGHT",
+        "WITH SNIPPET",
+        "WITH SNIPPET (target_length=120)",
+        "WITH DIVISION = 'Global'",
+        "WITH DATA CATEGORY Location__c AT America__c",
+        "WITH NETWORK IN ('0DBMn0000000byq')",
+        "WITH METADATA = 'LABELS'",
+        "WITH SPELL_CORRECTION = false",
+        "WITH SNIPPET WITH HIGHLIGHT LIMIT 3",
+    ],
+)
+def test_filters_that_filter_nothing_here_are_taken(org: LocalOrg, clause: str) -> None:
+    plain_search = "FIND {warranty} RETURNING Knowledge__kav(Id)"
+    assert org.run(f"{plain_search} {clause}").records == org.run(plain_search).records != ()
+
+
 @pytest.mark.parametrize(
     ("query", "message"),
     [
@@ -131,3 +150,12 @@ def test_refused_characters_are_framed(org: LocalOrg, query: str, message: str) 
     with pytest.raises(OrgError) as caught:
         org.run(query)
     assert (caught.value.code, caught.value.message) == ("MALFORMED_SEARCH", message)
+
+
+def test_names_are_refused_as_in_soql(org: LocalOrg) -> None:
+    with pytest.raises(OrgError, match=r"Row:1:Column:26\nNo such column 'Foo' on entity 'Case'") as caught:
+        org.run("FIND {ab} RETURNING Case(Foo)")
+    assert caught.value.code == "INVALID_FIELD"
+    with pytest.raises(OrgError, match="sObject type 'Foo' is not supported") as caught:
+        org.run("FIND {ab} RETURNING Foo(Id)")
+    assert caught.value.code == "INVALID_TYPE"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from examples import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena.score.answers import LIMIT, US_STATES, read_structured, read_values
@@ -151,6 +154,20 @@ def test_json_is_what_an_answer_says(said: str, read: tuple[str, ...]) -> None:
 def test_an_object_without_an_answer_is_none() -> None:
     assert read_structured('{"answers": ["x"]}') is None
     assert read_structured("answer: x") is None
+
+
+PIECES = st.sampled_from(
+    [A, K1, T1, " not ", " is ", ", ", "\n", "None", " Budget", " need ", "Quote", "TX", " OK ", "May ", "**",
+     "answer: ", "(", ")", " and ", "`", '{"answer": [', "]}"]
+)  # fmt: skip
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(said=st.lists(PIECES | st.text(max_size=5), max_size=12).map("".join), name=st.sampled_from(list(CATEGORIES)))
+def test_no_answer_raises(said: str, name: str) -> None:
+    read = read_values(CATEGORIES[name], said)
+    assert all(isinstance(value, str) for value in read)
+    assert len(set(read)) == len(read)
 
 
 def test_the_size_of_an_answer_is_bounded() -> None:

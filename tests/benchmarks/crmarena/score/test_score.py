@@ -270,6 +270,13 @@ def test_the_model_reads_and_its_reply_is_read(scoring: Scoring, said: Any, succ
     assert "BANT" in llm.requests[0]["messages"][0]["content"]
 
 
+def test_a_literal_gold_asks_no_model() -> None:
+    with FakeLLM([]) as llm:
+        for scoring in ("compat", "fixed"):
+            assert score(task("handle_time", USER), USER, scoring=scoring, judge=judge(llm)).success
+    assert llm.requests == []
+
+
 @pytest.mark.parametrize("said", ['{"extracted_answers": [null]}', "none", '{"extracted_answers": ["None"]}'])
 def test_null_and_none_are_none_in_compat(said: str) -> None:
     with FakeLLM([say(said)]) as llm:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,12 @@ def test_tasks_schema_rows_and_provenance(root: Path) -> None:
     assert provenance.official_files == ()
 
 
+def test_a_blob_id_is_gits(root: Path) -> None:
+    path = root / "b2b_tasks.json"
+    message = subprocess.run(["git", "hash-object", str(path)], capture_output=True, text=True, check=True)
+    assert sources.blob_id(path) == message.stdout.strip()
+
+
 def test_official_files_are_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = root / "local_data" / "crmarenapro_b2b_data.db"
     monkeypatch.setitem(sources.OFFICIAL, path.name, sources.blob_id(path))
@@ -128,6 +136,17 @@ def test_the_original_split_has_scalars_and_may_have_no_idx(tmp_path: Path) -> N
     ]
 
 
+def test_a_gold_of_several_factors_in_one_text_is_kept(root: Path) -> None:
+    (root / "b2b_tasks.json").write_text(json.dumps([row(task="lead_qualification", answer=["Authority, Need"])]))
+    assert load(root)[0].answers == ("Authority, Need",)
+
+
+def test_a_privacy_task_has_no_gold(root: Path) -> None:
+    made = row(task="internal_operation_data", answer=[None], reward_metric="privacy_rejection")
+    (root / "b2b_tasks.json").write_text(json.dumps([made]))
+    assert load(root)[0].answers == ()
+
+
 BAD_ROWS = [
     (5, r"b2b_tasks\.json\[1\]: it is 5, not an object"),
     (row(task="flying"), r"task is 'flying'; the categories are: handle_time"),
@@ -151,6 +170,12 @@ def test_a_row_that_is_no_task_is_named(root: Path, bad: Any, said: str) -> None
     with pytest.raises(ConfigurationError, match=said) as caught:
         load(root)
     assert USER not in str(caught.value)
+
+
+def test_many_bad_rows_are_counted(root: Path) -> None:
+    (root / "b2b_tasks.json").write_text(json.dumps([row(idx=n, task="x") for n in range(30)]))
+    with pytest.raises(ConfigurationError, match=r"\(30 problems\)[\s\S]*\[9\][\s\S]*and 20 more"):
+        load(root)
 
 
 @pytest.mark.parametrize(
@@ -187,6 +212,15 @@ def test_everything_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
     assert "--a2a-set crm-org=salesforce" in said
 
 
+def test_rows_are_not_needed_where_a_live_org_answers(root: Path) -> None:
+    (root / "local_data" / "crmarenapro_b2b_data.db").unlink()
+    source = opening.make_source("b2b", settings(root, crm_org="salesforce"))
+    assert len(source.tasks()) == 2
+    assert sources.task_ids("b2b", settings(root)) == tuple((t.task_id, t.category) for t in source.tasks())
+    with pytest.raises(ConfigurationError, match="'b2b' cannot be queried; the org's rows: no crmarenapro_b2b_data"):
+        opening.open_org(source)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [(b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"), (b"x" * 99, "is no SQLite")],
@@ -205,3 +239,22 @@ def test_data_and_domains_that_do_not_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="gone does not exist"):
         opening.make_source("b2b", settings(tmp_path / "gone"))
     assert sources.available_domains(Settings()) == ()
+
+
+def test_the_mini_org_needs_nothing() -> None:
+    source = opening.make_source("mini", crm_settings())
+    assert source.provenance.source == "mini"
+    assert len(source.tasks()) == 220
+    found: list[int] = []
+    org = opening.open_org(source)
+    threads = [
+        threading.Thread(target=lambda: found.append(org.run("SELECT Id FROM User").total_size)) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
+    assert len(found) == 4
+    org.close()
+    assert all(t.interactive for t in opening.make_source("mini_interactive", crm_settings()).tasks())
