@@ -281,16 +281,6 @@ def test_evidence_is_kept_and_bounded() -> None:
     assert "secret" not in repr(exchange)
 
 
-def test_headers_go_along() -> None:
-    def site(path: str, handler: Any) -> Answer:
-        if handler.headers.get("Authorization") != "Bearer x":
-            return 401, {}, b""
-        return good(path, handler)
-
-    assert found(site) == ["CARD-001"]
-    assert found(site, headers={"Authorization": "Bearer x"}) == []
-
-
 def test_keys_come_from_a_file_or_a_url(tmp_path: Any) -> None:
     keys = {"keys": [{"kty": "EC", "kid": "a"}]}
     path = tmp_path / "jwks.json"
