@@ -252,9 +252,7 @@ def request(message_id: str, context_id: str | None) -> dict[str, Any]:
     return {"message": message | ({"contextId": context_id} if context_id else {})}
 
 
-def send(
-    agent: Served | Served, message_id: str, context_id: str | None = None, path: str = "message"
-) -> dict[str, Any]:
+def send(agent: Served, message_id: str, context_id: str | None = None, path: str = "message") -> dict[str, Any]:
     body = rpc("SendMessage", request(message_id, context_id))
     result: dict[str, Any] = httpx.post(agent.url, json=body, headers={"A2A-Version": "1.0"}).json()["result"][path]
     return result

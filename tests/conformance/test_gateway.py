@@ -100,14 +100,9 @@ def chosen(pair: Pair, rule: str) -> list[CheckResult]:
     return first if found(first) else pair.compare(planned[1:])
 
 
-WAITING = {"504", "answers kept", "buffered", "cut when idle", "end lost", "members added", "ndjson", "no streams"}
-WAITING |= {"sent twice", "text escaped", "unknown members lost", "webhook"}
-"""Faults that are shown by waiting for what does not come."""
-
-
 @pytest.mark.parametrize(
     "fault",
-    [pytest.param(f, marks=pytest.mark.slow) if f.name in WAITING else f for f in FAULTS],
+    [pytest.param(fault, marks=[pytest.mark.slow] * fault.waits) for fault in FAULTS],
     ids=lambda fault: fault.name.replace(" ", "-"),
 )
 def test_a_planted_fault_is_found_and_named(fault: Fault) -> None:

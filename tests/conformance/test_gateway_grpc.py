@@ -77,13 +77,9 @@ def pair_of(fault: GrpcFault) -> Iterator[Pair]:
         yield meeting(proxy.url, proxy.target)
 
 
-WAITING = {"events at once", "stream ended early", "streams refused"}
-"""Faults that are shown by waiting for what does not come."""
-
-
 @pytest.mark.parametrize(
     "fault",
-    [pytest.param(f, marks=pytest.mark.slow) if f.name in WAITING else f for f in GRPC_FAULTS],
+    [pytest.param(fault, marks=[pytest.mark.slow] * fault.waits) for fault in GRPC_FAULTS],
     ids=lambda fault: fault.name.replace(" ", "-"),
 )
 def test_a_fault_of_a_gateway_in_grpc_is_found_and_named(fault: GrpcFault) -> None:

@@ -127,15 +127,7 @@ def test_the_documented_configuration_changes_nothing(tmp_path: Path) -> None:
     assert {r.binding for r in results if r.outcome == "passed"} == {"card", "JSONRPC", "HTTP+JSON"}
 
 
-WAITING = {"buffering", "path prefix", "slow answers", "timeouts"}
-"""What is shown by waiting for what does not come."""
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.slow) if n in WAITING else n for n in WRONG],
-    ids=lambda name: name.replace(" ", "-"),
-)
+@pytest.mark.parametrize("name", WRONG, ids=lambda name: name.replace(" ", "-"))
 def test_a_wrong_configuration_is_named_with_the_line_that_mends_it(name: str, tmp_path: Path) -> None:
     right, wrong, rule, line = WRONG[name]
     assert right in DOCUMENTED

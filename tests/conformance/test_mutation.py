@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from examples import some
+from examples import sampled, some
 from faulty.catalogue import FAULTS, SINGLE
 from faulty.fault import VARIANTS, Fault, Json
 from faulty.faults_errors import BREAKDOWNS, breaking
@@ -245,9 +245,7 @@ def message(results: list[CheckResult]) -> dict[str, str]:
     return {r.requirement.id: r.findings[0].found if r.findings else r.reason for r in results if r.outcome in FOUND}
 
 
-@pytest.mark.parametrize(
-    "name", [n if i % 3 == 0 else pytest.param(n, marks=pytest.mark.slow) for i, n in enumerate(BREAKDOWNS)]
-)
+@pytest.mark.parametrize("name", sampled(BREAKDOWNS, 3))
 def test_an_internal_error_in_answer_to_a_valid_request_is_reported_once(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

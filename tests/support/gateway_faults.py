@@ -295,10 +295,6 @@ def compress(message: Message) -> None:
     message.headers["content-encoding"] = "gzip"
 
 
-def truncate(message: Message) -> None:
-    message.body = message.body[:4_096]
-
-
 def card_members(card: dict[str, Any], message: Message) -> None:
     for name in set(card) - {"name", "description", "version", "supportedInterfaces", "capabilities", "skills"}:
         del card[name]
@@ -446,12 +442,12 @@ FAULTS = (
     Fault("message id", "GW-008", "context-forge 4590", request=on_rpc(set_message_id)),
     Fault("metadata lost", "GW-008", "context-forge 3620", request=on_rpc(drop_metadata)),
     Fault("task lost", "GW-008", "agentstack 1591", request=on_rpc(drop_task)),
-    Fault("sent twice", "GW-008", "Envoy's retries", retries=True),
-    Fault("text escaped", "GW-008", "", request=on_rpc(escape_text)),
+    Fault("sent twice", "GW-008", "Envoy's retries", retries=True, waits=True),
+    Fault("text escaped", "GW-008", "", request=on_rpc(escape_text), waits=True),
     # Answers.
-    Fault("unknown members lost", "GW-009", "", answer=on_answer(drop_vendor)),
-    Fault("answers kept", "GW-009", "nginx's proxy_cache", **keep_answers()),
-    Fault("members added", "GW-009", "", answer=on_answer(add_nulls)),
+    Fault("unknown members lost", "GW-009", "", answer=on_answer(drop_vendor), waits=True),
+    Fault("answers kept", "GW-009", "nginx's proxy_cache", **keep_answers(), waits=True),
+    Fault("members added", "GW-009", "", answer=on_answer(add_nulls), waits=True),
     Fault("context injected", "GW-010", "litellm 28664", request=on_rpc(set_context)),
     Fault("request id", "GW-010", "context-forge 4590", request=on_rpc(set_rpc_id)),
     Fault("task ids", "GW-010", "", answer=on_answer(own_task_ids)),
@@ -465,21 +461,26 @@ FAULTS = (
     Fault("429 alone", "GW-014", "", request=limit_without_word),
     Fault("1 MB", "GW-015", "nginx's client_max_body_size", request=too_large),
     Fault("4 KB of headers", "GW-015", "nginx's large_client_header_buffers", request=long_header),
-    Fault("504", "GW-016", "", request=impatient),
+    Fault("504", "GW-016", "", request=impatient, waits=True),
     # Streams.
     Fault(
-        "ndjson", "GW-017", "litellm 20278, 35027", head=header("content-type", "application/x-ndjson"), events=lines
+        "ndjson",
+        "GW-017",
+        "litellm 20278, 35027",
+        head=header("content-type", "application/x-ndjson"),
+        events=lines,
+        waits=True,
     ),
-    Fault("no streams", "GW-017", "litellm 27836", request=no_streams),
-    Fault("buffered", "GW-018", "xagent 1358, nginx 1505", events=whole),
+    Fault("no streams", "GW-017", "litellm 27836", request=no_streams, waits=True),
+    Fault("buffered", "GW-018", "xagent 1358, nginx 1505", events=whole, waits=True),
     Fault("merged", "GW-019", "", events=merged),
     Fault("event lost", "GW-019", "", events=one_lost),
     Fault("event twice", "GW-019", "", events=twice),
-    Fault("end lost", "GW-020", "openclaw 70739", events=without_end),
-    Fault("cut when idle", "GW-020", "CopilotKit 6980, agentgateway 248", events=cut_when_idle),
+    Fault("end lost", "GW-020", "openclaw 70739", events=without_end, waits=True),
+    Fault("cut when idle", "GW-020", "CopilotKit 6980, agentgateway 248", events=cut_when_idle, waits=True),
     Fault("events' ids", "GW-010", "", events=other_ids),
     # Push notifications and credentials.
-    Fault("webhook", "GW-021", "", request=on_rpc(set_webhook)),
+    Fault("webhook", "GW-021", "", request=on_rpc(set_webhook), waits=True),
     Fault("webhook's credentials", "GW-021", "", request=on_rpc(drop_authentication)),
     Fault(
         "Authorization lost",

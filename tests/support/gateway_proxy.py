@@ -49,6 +49,7 @@ class Fault:
     :param head: changes status and headers of a stream.
     :param agent: features of the agent that it takes to show.
     :param retries: whether it sends each message again although it was answered.
+    :param waits: whether only a long wait in vain shows it.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Fault:
     head: Callable[[Message], None] | None = None
     agent: str = ""
     retries: bool = False
+    waits: bool = False
 
 
 TRANSPARENT = Fault("transparent", "")

@@ -23,6 +23,7 @@ class GrpcFault:
     :param events: changes the messages of a stream.
     :param code: changes the code of an error.
     :param keeps_details: whether trailing metadata is handed on.
+    :param waits: whether only a long wait in vain shows it.
     """
 
     name: str
@@ -31,6 +32,7 @@ class GrpcFault:
     events: Callable[[AsyncIterator[bytes]], AsyncIterator[bytes]] = lambda events: events
     code: Callable[[Any], Any] = lambda code: code
     keeps_details: bool = True
+    waits: bool = False
 
 
 async def _at_once(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -53,11 +55,11 @@ async def _only_first(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 GRPC_FAULTS = (
-    GrpcFault("streams refused", "GW-017", refuses=_STREAMS),
+    GrpcFault("streams refused", "GW-017", refuses=_STREAMS, waits=True),
     GrpcFault("an operation refused", "GW-005", refuses=("GetTask",)),
-    GrpcFault("events at once", "GW-018", events=_at_once),
+    GrpcFault("events at once", "GW-018", events=_at_once, waits=True),
     GrpcFault("an event lost", "GW-019", events=_without_second),
-    GrpcFault("stream ended early", "GW-020", events=_only_first),
+    GrpcFault("stream ended early", "GW-020", events=_only_first, waits=True),
     GrpcFault("status changed", "GW-012", code=lambda code: grpc.StatusCode.UNKNOWN),
     GrpcFault("details lost", "GW-013", keeps_details=False),
 )
