@@ -258,20 +258,23 @@ class Past:
         self._problem = ""
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, object, object]:
         """Add it before the page is made; that it cannot be written makes a run fail that would pass."""
         if self._reporting.reported and not nothing_will_run(self.config):
+            is_cut_short = exitstatus == pytest.ExitCode.INTERRUPTED or bool(session.shouldfail)
             try:
-                self._add()
+                self._add(is_cut_short)
             except (OSError, ConfigurationError) as error:
                 self._problem = f"this run is not in the history: {error}"
                 session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
         return (yield)
 
-    def _add(self) -> None:
+    def _add(self, is_cut_short: bool) -> None:
         entry = self._entry()
         self.entries = history.read(self.path)
-        if self.run.plan.named:
+        if is_cut_short:  # its trials would count twice, as the run that goes on reuses them
+            self._notes.append("this run is not added to the history: it was cut short (--a2a-resume goes on)")
+        elif self.run.plan.named:
             self._notes.append("this run is not added to the history: its trials were named one by one")
         elif self.run.settings.shard:
             self._notes.append(

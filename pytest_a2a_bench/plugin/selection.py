@@ -147,7 +147,7 @@ def note_unknown_words(config: pytest.Config, run: BenchRun) -> None:
 
 
 def lost_domains(config: pytest.Config, run: BenchRun, items: Sequence[pytest.Item]) -> Iterator[str]:
-    """Yield a line for each domain that a ``not`` of ``-k`` leaves no trial of, as the name of a split does that all
+    """Yield a note for each domain that a ``not`` of ``-k`` leaves no trial of, as the name of a split does that all
     its tasks are in.
 
     :param items: those that are selected.
@@ -161,7 +161,7 @@ def lost_domains(config: pytest.Config, run: BenchRun, items: Sequence[pytest.It
             # chosen: a domain that another word leaves out is meant to be.
             by_split = any(name.startswith("split_") for name in names - others)
             if domain not in kept and by_split and would_select(expression, "", others, {}):
-                yield f"a2a: -k: 'not {word}' leaves out every trial of {domain}: all of them are in that split"
+                yield f"-k: 'not {word}' leaves out every trial of {domain}: all of them are in that split"
 
 
 def words_of(config: pytest.Config, *options: str) -> list[str]:

@@ -138,9 +138,13 @@ def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> lis
         from pytest_a2a_bench.plugin.publishing import outlook_lines  # few runs have gates
 
         lines += outlook_lines(run, [item.stash[TRIAL].key for item in items if TRIAL in item.stash])
-    if not trials:
-        lines += [f"a2a: {note}" for note in run.collected.notes]
-    return [*lines, *selection.lost_domains(config, run, items)]
+    return [*lines, *(f"a2a: {note}" for note in remarks(config, run, items))]
+
+
+def remarks(config: pytest.Config, run: BenchRun, items: Sequence[pytest.Item]) -> list[str]:
+    """Return the notes on what this process collected that its choice of items calls for."""
+    notes = [] if any(TRIAL in item.stash for item in items) else run.collected.notes
+    return [*notes, *selection.lost_domains(config, run, items)]
 
 
 def left_out_line(run: BenchRun) -> str:
@@ -286,6 +290,9 @@ class Reporting:
         silent = self.config.get_verbosity() < -1 or self.config.getoption("no_summary")
         if silent or nothing_will_run(self.config) or exitstatus == pytest.ExitCode.USAGE_ERROR:
             return
+        if self.config.pluginmanager.hasplugin("dsession"):  # workers collected, not this process
+            for note in self.run.collected.notes:
+                say(terminalreporter, f"a2a: {note}")
         if self.reported:
             self._write_summary(terminalreporter)
         elif exitstatus != pytest.ExitCode.INTERRUPTED and (text := self._why_nothing(exitstatus)):

@@ -20,7 +20,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin import schedule, state
 from pytest_a2a_bench.plugin.explanation import PREFIX, say, shown_path
 from pytest_a2a_bench.plugin.state import WORKER_INPUT, BenchRun
-from pytest_a2a_bench.plugin.terminal import Reporting, looks_like_trial
+from pytest_a2a_bench.plugin.terminal import Reporting, looks_like_trial, remarks
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
@@ -88,7 +88,11 @@ class Worker:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Report to the controller whether anything used the agent, what was left out and what was compared."""
         output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
-        output.setdefault(WORKER_INPUT, {}).update(used=self.run.collected.used, left_out=self.run.collected.left_out)
+        output.setdefault(WORKER_INPUT, {}).update(
+            used=self.run.collected.used,
+            left_out=self.run.collected.left_out,
+            notes=remarks(session.config, self.run, session.items),
+        )
         if (pair := self.run.services.pair) is not None:
             output[WORKER_INPUT]["exchanges"] = sum(pair.counted)
 
@@ -182,6 +186,8 @@ class Controller:
         sent = (getattr(node, "workeroutput", None) or {}).get(WORKER_INPUT, {})
         self.run.collected.used = self.run.collected.used or bool(sent.get("used"))
         self.run.collected.left_out = max(self.run.collected.left_out, int(sent.get("left_out", 0)))
+        notes = self.run.collected.notes
+        notes += [note for note in sent.get("notes", ()) if note not in notes]  # every worker collects the same
         self.run.collected.exchanges += int(sent.get("exchanges", 0))
         if "problems" in sent:
             state.raise_usage_error(*sent["problems"])

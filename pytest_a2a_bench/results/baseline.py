@@ -37,6 +37,8 @@ NO_CONDITIONS = frozenset(
     {"category", "interactive", "metric", "measured", "split", "dialect_option", "judge_llm", "replayed", "variant"}
     | {"rescored", "rescored_from", "replaced", "edition", "corrected", "defects", "other_data"}
     | {"imported_from", "imported_agent"}
+    # Estimates tokens and costs, which no reward depends on.
+    | {"agent_model"}
     # Of a task, or of the machine that it ran on; what was chosen in the end is a condition.
     | {"user_judgement", "given_messages", "retrieval_why"}
 )

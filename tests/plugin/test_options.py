@@ -258,9 +258,14 @@ def test_runs_are_added_and_compared(desk: Bench, monkeypatch: pytest.MonkeyPatc
     assert "Over time" in (desk.path / "page.html").read_text()
 
 
-def test_named_trials_and_shards_are_not_added(desk: Bench) -> None:
-    result = desk("--a2a-history-file=runs.jsonl", "--a2a-shard=1/2")
-    result.stdout.fnmatch_lines(["a2a: a shard is not added to the history*"])
+@pytest.mark.parametrize(
+    ("option", "note"),
+    [("--a2a-shard=1/2", "a shard is not added to"), ("-x", "this run is not added to the history: it was cut short")],
+)
+def test_parts_of_runs_are_not_added(desk: Bench, option: str, note: str) -> None:
+    desk.tasks("bad ok-a ok-b")
+    result = desk("--a2a-history-file=runs.jsonl", option)
+    result.stdout.fnmatch_lines([f"a2a: {note}*"])
     assert not Path(desk.path / "runs.jsonl").exists()
 
 

@@ -116,6 +116,9 @@ def test_a_domain_that_the_name_of_a_split_leaves_out_is_named(bench: Bench) -> 
     assert any("split_base" in line and "airline" in line for line in bench(*chosen, "-k", "not split_base").outlines)
     for expression in ("airline and not split_base", "not mock", "airline"):
         assert note not in bench(*chosen, "-k", expression).outlines
+    # Workers collect where there are some, and their notes come with the summary.
+    apart = bench("--a2a-endpoint=builtin:oracle", "--a2a-suite=airline,mock", "-n2", "-k", "not split_base")
+    assert apart.outlines.count(note) == 1
 
 
 def test_a_word_that_no_test_has_names_the_near_one(suite: Bench) -> None:

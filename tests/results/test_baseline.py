@@ -214,8 +214,8 @@ def test_conditions_that_matter_for_comparing() -> None:
     ]
 
 
-@pytest.mark.parametrize("member", ["defects", "user_judgement", "retrieval_why"])
-def test_provenance_of_a_task_or_machine_is_no_condition(member: str) -> None:
+@pytest.mark.parametrize("member", ["defects", "user_judgement", "retrieval_why", "agent_model"])
+def test_provenance_that_no_reward_depends_on_is_no_condition(member: str) -> None:
     key = TrialKey("tau2", "mock", "1")
     plain, message = (
         TrialResult(key, "evaluated", provenance=p) for p in ({"user": "scripted"}, {"user": "scripted", member: "x"})
