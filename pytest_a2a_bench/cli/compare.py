@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.cli._settings import results_directory
 from pytest_a2a_bench.config.rates import read_drop
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import percentile
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results import history, inference, manifest
 from pytest_a2a_bench.results.baseline import load
@@ -90,26 +89,13 @@ def run(namespace: Namespace) -> int:
         _print_errors(comparison, hidden=bool(hidden))
         spent = [_spent("A", namespace.before, before), _spent("B", namespace.after, after)]
         if any(cell != "-" for row in spent for cell in row[1:]):
-            print("\n".join(summary.aligned([_SPENT, *spent])))
+            print("\n".join(summary.aligned([["", *summary.SPENT], *spent])))
     return int(outcome == "regressed" or (namespace.strict and outcome == "inconclusive"))
 
 
-_SPENT = ["", "cost of a trial", "p50 of a turn", "p95", "tokens of a trial in/out"]
-
-
 def _spent(name: str, path: Path, baseline: Baseline) -> list[str]:
-    """Return cost, tokens and latency of a run's trials; of a baseline's file only the cost is known."""
-    trials = Store(path).read_readable()[0] if path.is_dir() else []
-    turns = sorted(seconds for result in trials for seconds in result.turn_latencies)
-    p50, p95 = (percentile(turns, share) for share in (50, 95))
-    known = [usage for r in trials if (usage := r.agent_usage + r.estimated_usage).tokens is not None]
-    tokens = [sum(getattr(u, f"{way}_tokens") or 0 for u in known) / len(known) for way in ("input", "output") if known]
-    return [
-        name,
-        baseline.cost,
-        *("-" if value is None else f"{value * 1000:,.0f} ms" for value in (p50, p95)),
-        "/".join(f"{value:,.0f}" for value in tokens) or "-",
-    ]
+    """Return cost, times and tokens of a run's trials; of a baseline's file only the cost is known."""
+    return [name, *summary.spent(Store(path).read_readable()[0] if path.is_dir() else (), baseline)]
 
 
 def _print(comparison: Comparison, outcome: str, allowed: float) -> None:
@@ -156,7 +142,7 @@ def _compare_with_history(namespace: Namespace) -> int:
             *cost,
         )
         print("  ".join(one_line(cell, 60) for cell in cells))
-    for line in history.trend_lines(found):
+    for line in summary.trend_lines(found):
         print(one_line(line, 2_000))
     return 0
 

@@ -223,7 +223,7 @@ def _print_reasons(
     missed = sum(len(c.trials) for c in reasons)
     counted = [r for r in results if r.status not in ("skipped", "not_run")]
     print(
-        f"{missed} of {count(len(counted), 'trial')} did not pass"
+        f"{missed:,} of {count(len(counted), 'trial')} did not pass"
         + (f", for {count(len(reasons), 'reason')}" if missed else "")
     )
     command = f"a2a-bench show --results {shlex.quote(str(directory))}"

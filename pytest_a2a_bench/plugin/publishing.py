@@ -298,7 +298,7 @@ class Past:
         if self.config.get_verbosity() < 0:
             return
         found = history.trend(self.entries) if len(self.entries) > 1 else None
-        for line in (*self._notes, *(history.trend_lines(found) if found else ())):
+        for line in (*self._notes, *(summary.trend_lines(found) if found else ())):
             say(terminalreporter, sanitise(f"a2a: {line}"))
 
 

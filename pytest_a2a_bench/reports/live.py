@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
+from pytest_a2a_bench.benchmarks.registry import shown_name
 from pytest_a2a_bench.config.rates import split_tier
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
@@ -204,7 +205,7 @@ def _shown(result: TrialResult) -> dict[str, Any]:
         "duration_s": result.duration,
         "reused_from": result.reused_from,
         "groups": groups_of_result(result),
-        "last": f"{one_line(str(result.key), 80)}: {outcome}",
+        "last": f"{one_line(shown_name(str(result.key)), 80)}: {outcome}",
         "reason": one_line(reason, 160),
     }
 
@@ -229,6 +230,7 @@ def _conversation(conversation: live.InFlight) -> dict[str, Any]:
     return {
         "id": conversation.id,
         "key": one_line(conversation.key, 200),
+        "name": one_line(shown_name(conversation.key), 200),
         "seconds": round(seconds, 1),
         "messages": len(conversation.turns),
         "waits": waits,

@@ -1,4 +1,4 @@
-"""The summary of a run, the verdict of its gates and the comparison of two runs, as lines of text (pure)."""
+"""The summary of a run, the verdict of its gates, and comparisons of two runs or of many, as lines of text (pure)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from pytest_a2a_bench.benchmarks.models import is_split
 from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.model import Cost, Party, TrialResult, Usage, dollars, percentile, sum_usage
 from pytest_a2a_bench.model.messages import numbered
+from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupComparison, TaskComparison
 from pytest_a2a_bench.results.gates.terms import GateResult, Verdict
+from pytest_a2a_bench.results.history import Trend
 from pytest_a2a_bench.results.stats import DomainSummary, count, describe_blameless, summarise, summarise_categories
 from pytest_a2a_bench.text import one_line
 
@@ -452,6 +454,26 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[str]:
         yield f"not comparable: {one_line(difference)}"
 
 
+SPENT = ("cost of a trial", "p50 of a turn", "p95", "tokens of a trial in/out")
+"""Titles of :func:`spent`."""
+
+
+def spent(trials: Sequence[TrialResult], baseline: Baseline) -> list[str]:
+    """Return cost, times and tokens of a run's trials, as :data:`SPENT` has them; ``-`` stands for an unknown one.
+
+    :param baseline: the measurements of these trials, which may be all that there is of them.
+    """
+    turns = sorted(seconds for result in trials for seconds in result.turn_latencies)
+    p50, p95 = (percentile(turns, share) for share in (50, 95))
+    known = [usage for r in trials if (usage := r.agent_usage + r.estimated_usage).tokens is not None]
+    tokens = [sum(getattr(u, f"{way}_tokens") or 0 for u in known) / len(known) for way in ("input", "output") if known]
+    return [
+        baseline.cost,
+        *("-" if value is None else f"{value * 1000:,.0f} ms" for value in (p50, p95)),
+        "/".join(f"{value:,.0f}" for value in tokens) or "-",
+    ]
+
+
 def agent_lines(found: AgentComparison, width: int) -> Iterator[str]:
     """Yield one agent of a run against another: by domain, then the tasks in which they differ."""
     yield f"{found.agent} against {found.reference} (before is {found.reference}, now is {found.agent}):"
@@ -490,6 +512,30 @@ def _task_line(task: TaskComparison) -> str:
     word = "worse" if task.drop > 0 else "better"
     was, now = f"{task.before_ok}/{task.before}", f"{task.after_ok}/{task.after}"
     return f"{word:<6}  {was} -> {now}  {one_line(registry.shown_name(task.name), 100)}"
+
+
+def trend_lines(found: Trend, shown: int = 8) -> Iterator[str]:
+    """Yield a history in a few lines."""
+    rates = [f"{e.rate:.3f}" for e in found.runs[-shown:] if e.rate is not None]
+    other = f"; {count(found.left_out, 'more run')} measured otherwise" if found.left_out else ""
+    yield f"success rate of the last {len(rates)} of {len(found.runs)} runs, this one last: {' '.join(rates)}{other}"
+    costs = [e.cost_usd for e in found.runs[-shown:]]
+    if any(cost is not None for cost in costs):
+        yield f"a conversation cost: {' '.join('-' if cost is None else f'${cost:.4f}' for cost in costs)}"
+    if found.turned:
+        texts = [
+            f"{registry.shown_name(t.task)} since {t.since.name} (good in {t.last_good.name})"
+            for t in found.turned[:shown]
+        ]
+        yield f"went bad: {', '.join(texts)}{_more(len(found.turned), shown)}"
+    if found.flaky:
+        worst = sorted(found.flaky.items(), key=lambda item: item[1][0] / item[1][1])
+        texts = [f"{registry.shown_name(task)} {won}/{every}" for task, (won, every) in worst[:shown]]
+        yield f"flaky: {', '.join(texts)}{_more(len(worst), shown)}"
+
+
+def _more(every: int, shown: int) -> str:
+    return f" and {every - shown} more" if every > shown else ""
 
 
 def aligned(table: list[list[str]]) -> Iterator[str]:

@@ -209,24 +209,3 @@ def trend(entries: Sequence[Entry]) -> Trend | None:
             turned.append(Turned(task, known[first][0], known[first - 1][0], len(states) - first))
     order = sorted(turned, key=lambda t: t.runs)
     return Trend(runs, len(entries) - len(runs), tuple(order), flaky)
-
-
-def trend_lines(found: Trend, shown: int = 8) -> Iterable[str]:
-    """Yield a history in a few lines."""
-    rates = [f"{e.rate:.3f}" for e in found.runs[-shown:] if e.rate is not None]
-    other = f"; {found.left_out} more do not compare with it" if found.left_out else ""
-    yield f"success rate of the last {len(rates)} of {len(found.runs)} runs, this one last: {' '.join(rates)}{other}"
-    costs = [e.cost_usd for e in found.runs[-shown:]]
-    if any(cost is not None for cost in costs):
-        yield f"a conversation cost: {' '.join('-' if cost is None else f'${cost:.4f}' for cost in costs)}"
-    if found.turned:
-        texts = [f"{t.task} since {t.since.name} (good in {t.last_good.name})" for t in found.turned[:shown]]
-        yield f"went bad: {', '.join(texts)}{_more(len(found.turned), shown)}"
-    if found.flaky:
-        worst = sorted(found.flaky.items(), key=lambda item: item[1][0] / item[1][1])
-        texts = [f"{task} {won}/{every}" for task, (won, every) in worst[:shown]]
-        yield f"flaky: {', '.join(texts)}{_more(len(worst), shown)}"
-
-
-def _more(every: int, shown: int) -> str:
-    return f" and {every - shown} more" if every > shown else ""

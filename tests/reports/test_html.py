@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import json
 import re
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from made_trials import made_error, made_trial
 
 from pytest_a2a_bench.conformance.report import CheckRow
-from pytest_a2a_bench.model import Turn, dollars
+from pytest_a2a_bench.model import Turn, Usage, dollars
 from pytest_a2a_bench.reports import html
 from pytest_a2a_bench.reports.contents import Contents, cautions
 from pytest_a2a_bench.reports.html import charts, records, render, sections
@@ -210,7 +211,7 @@ def test_dollars(value: float | None, text: str) -> None:
 
 
 def shown(before: Baseline, after: Baseline) -> str:
-    return str(sections.against_baseline(compare(before, after), "baseline.json"))
+    return str(sections.against_baseline(compare(before, after), Contents(baseline_name="baseline.json")))
 
 
 def test_a_tiny_chance_is_not_shown_as_none() -> None:
@@ -220,6 +221,18 @@ def test_a_tiny_chance_is_not_shown_as_none() -> None:
     assert "0.000" not in page
     assert "&lt; 0.001" in page
     assert "of each of its ends alone one is 95 % sure" in page
+
+
+def test_cost_time_and_tokens_of_both_stand_beside_each_other() -> None:
+    before, now = (
+        dataclasses.replace(made_trial("made/even/1#0"), turn_latencies=(seconds,), agent_usage=Usage(tokens, 7, cost))
+        for seconds, tokens, cost in ((0.25, 1_500, 0.02), (0.5, 900, 0.01))
+    )
+    contents = Contents(trials=[now], beside={str(now.key): before})
+    page = str(sections.against_baseline(compare(Baseline.of([before]), Baseline.of([now])), contents))
+    table = re.sub(r"\s*<[^>]+>\s*", " ", page[page.index("p50 of a turn") :])
+    assert "Before $0.020 250 ms 250 ms 1,500/7 " in " ".join(table.split())
+    assert "Now $0.010 500 ms 500 ms 900/7 " in " ".join(table.split())
 
 
 def test_tasks_that_errored_are_not_said_to_be_in_the_baseline_only() -> None:

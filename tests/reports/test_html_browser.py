@@ -90,7 +90,7 @@ def test_a_filter_shows_only_its_trials_and_their_number(browser: Browser, page:
     browser.open(page)
     assert browser.one("#count").text == "88 trials"
     browser.one(".chip.infrastructure_error").click()
-    assert keys_shown(browser) == ["tau2/retail/9#0"]
+    assert keys_shown(browser) == ["retail/9#0"]
     assert browser.one("#count").text == "1 of 88 trials"
     assert browser.one(".chip.infrastructure_error").get_attribute("aria-pressed") == "true"
     browser.one(".chip.infrastructure_error").click()
@@ -104,13 +104,13 @@ def test_a_filter_shows_only_its_trials_and_their_number(browser: Browser, page:
 def test_a_search_looks_at_rows_and_where_asked_into_transcripts(browser: Browser, page: Path) -> None:
     browser.open(page)
     browser.one("#search").send_keys("refused")
-    assert keys_shown(browser) == ["tau2/retail/9#0"]
+    assert keys_shown(browser) == ["retail/9#0"]
     browser.one("#search").clear()
     browser.one("#search").send_keys("pear17")
     assert browser.one("#count").text == "No trial is like that."
     browser.one("#deep").click()
     browser.wait("document.querySelectorAll('#trials-table .open').length === 2")
-    assert keys_shown(browser) == ["tau2/airline/17#0", "tau2/airline/17#1"]
+    assert keys_shown(browser) == ["airline/17#0", "airline/17#1"]
 
 
 def test_a_title_sorts_and_says_so(browser: Browser, page: Path) -> None:
@@ -119,10 +119,10 @@ def test_a_title_sorts_and_says_so(browser: Browser, page: Path) -> None:
     browser.one("[data-sort=k]").click()
     assert title.get_attribute("aria-sort") == "ascending"
     first = keys_shown(browser)
-    assert first.index("tau2/airline/2#0") < first.index("tau2/airline/10#0")
+    assert first.index("airline/2#0") < first.index("airline/10#0")
     browser.one("[data-sort=k]").click()
     assert title.get_attribute("aria-sort") == "descending"
-    assert keys_shown(browser)[0] == "tau2/retail/9#0"
+    assert keys_shown(browser)[0] == "retail/9#0"
     browser.one("[data-sort=r]").click()
     browser.one("[data-sort=r]").click()
     assert browser.texts("#trials-table tbody .state")[0] == "missed"  # what has no reward is last, either way
@@ -133,17 +133,17 @@ def test_a_trial_is_found_opened_and_left_by_keyboard_alone(browser: Browser, pa
     browser.press("/")
     browser.press("airline/3#", ESCAPE)
     browser.press("j", "j", "k")
-    assert browser.run("return document.activeElement.textContent") == "tau2/airline/3#0"
+    assert browser.run("return document.activeElement.textContent") == "airline/3#0"
     browser.press(ENTER)
     browser.wait("document.querySelector('#viewer').open && document.querySelector('.turn')")
-    assert browser.one("#viewer-title").text == "tau2/airline/3#0"
+    assert browser.one("#viewer-title").text == "airline/3#0"
     assert browser.run("return document.querySelector('#viewer').contains(document.activeElement)")
     browser.press("j")
-    browser.wait("document.querySelector('#viewer-title').textContent === 'tau2/airline/3#1'")
+    browser.wait("document.querySelector('#viewer-title').textContent === 'airline/3#1'")
     browser.press(ESCAPE)
     browser.wait("!document.querySelector('#viewer').open")
     # The dialog says that it was closed after it is.
-    browser.wait("document.activeElement.textContent === 'tau2/airline/3#1'")
+    browser.wait("document.activeElement.textContent === 'airline/3#1'")
     browser.press("?")
     assert "next and previous trial" in browser.one("#keys").text
     browser.one("#keys-on").click()
@@ -201,7 +201,7 @@ def test_a_task_that_changed_opens_its_worst_trial(browser: Browser, page: Path)
     browser.run("document.querySelector('#baseline details').open = true")
     browser.run("document.querySelector('[data-task=\"tau2/airline/3\"]').click()")
     browser.wait("document.querySelector('.turn')")
-    assert browser.one("#viewer-title").text == "tau2/airline/3#0"
+    assert browser.one("#viewer-title").text == "airline/3#0"
 
 
 def test_a_task_under_a_label_opens_its_own_trial(browser: Browser, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_task_under_a_label_opens_its_own_trial(browser: Browser, tmp_path: Pa
     browser.open(write(tmp_path, Contents(trials=trials, comparison=compared)))
     browser.one(".open-task").click()
     browser.wait("document.querySelector('.turn')")
-    assert browser.one("#viewer-title").text == "tau2/airline/1#0@slow"
+    assert browser.one("#viewer-title").text == "airline/1#0@slow"
 
 
 def test_pages_of_the_table(browser: Browser, page: Path) -> None:

@@ -13,7 +13,7 @@ from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.reports import summary, trial_text
 from pytest_a2a_bench.reports.contents import Contents
-from pytest_a2a_bench.reports.html import render
+from pytest_a2a_bench.reports.html import records, render
 from pytest_a2a_bench.results.gates.files import StoredGate, StoredVerdict
 
 LONG = [task.task_id for task in index.load_tasks("telecom")]
@@ -38,6 +38,12 @@ def test_causes_and_missed_tasks_are_listed_by_short_names_and_the_lists_end() -
     assert lines[0].startswith("  telecom: 0 0/1, 1 0/1, ")
     assert len(lines) == summary.MISSED + 1
     assert lines[-1] == f"  ... {len(LONG)} tasks in all; a2a-bench show --why has their causes"
+
+
+def test_rows_of_the_page_have_short_names_and_whole_keys() -> None:
+    telecom, airline, other = (made_trial(k) for k in (f"tau2/telecom/{LONG[17]}#0", "tau2/airline/12#0", "made/x/1#0"))
+    assert [records.row(r).get("h") for r in (telecom, airline, other)] == ["telecom/17#0", "airline/12#0", None]
+    assert records.row(telecom)["k"] == str(telecom.key)
 
 
 def test_show_takes_a_short_name(

@@ -204,7 +204,7 @@ def fetch(url: str, **headers: str) -> str:
 
 def test_a_conversation_is_reported_from_where_it_is_known(going: Going) -> None:
     message = going.server.watched.look()
-    assert [(now["key"], now["messages"], now["waits"]) for now in message["now"]] == [
+    assert [(now["name"], now["messages"], now["waits"]) for now in message["now"]] == [
         (KEYS[1], 3, "agent"),
         (KEYS[2], 0, "begins"),
     ]
@@ -279,7 +279,7 @@ def shown(browser: Browser) -> list[str]:
 def test_a_person_sees_a_conversation_grow(going: Going, browser: Browser) -> None:
     browser.visit(going.server.url)
     browser.wait("document.querySelectorAll('#talk .turn').length === 3")
-    assert browser.texts("#held b") == [KEYS[1], KEYS[2]]
+    assert browser.texts("#inflight b") == [KEYS[1], KEYS[2]]
     assert browser.one("#talk-title").text == KEYS[1]
     assert shown(browser) == ["User", "Agent", "Tool"]
     assert browser.one("#tab-now").text == "Now (2)"
@@ -291,15 +291,15 @@ def test_a_person_sees_a_conversation_grow(going: Going, browser: Browser) -> No
     assert browser.run("return window.first === document.querySelector('#talk .turn')")
 
     going.held[1].hear(BRIEFING, [UserSaid(HOSTILE)])
-    browser.run("document.querySelectorAll('#held button')[1].focus()")
+    browser.run("document.querySelectorAll('#inflight button')[1].focus()")
     browser.press("\ue007")
     browser.wait("document.querySelectorAll('#talk .turn').length === 1")
     assert browser.one("#talk-title").text == KEYS[2]
     assert "onerror" in browser.one("#talk .bubble").text
     assert browser.run("return [window.pwned, document.querySelectorAll('#talk img').length]") == [None, 0]
-    pressed = "[...document.querySelectorAll('#held button')].map(b => b.getAttribute('aria-pressed')).join()"
+    pressed = "[...document.querySelectorAll('#inflight button')].map(b => b.getAttribute('aria-pressed')).join()"
     browser.wait(f"{pressed} === 'false,true'")
-    # The focus stays, although the list is told anew every second.
+    # The focus stays, although the list is drawn anew every second.
     going.held[1].hear(BRIEFING, [AgentSaid("No.")])
     browser.wait("document.querySelectorAll('#talk .turn').length === 2")
     assert browser.run("return document.activeElement.querySelector('b')?.textContent") == KEYS[2]
@@ -330,7 +330,7 @@ def test_tabs_work_by_keys_and_the_end_shows_the_report(going: Going, browser: B
     going.lock.release()
     browser.wait("document.getElementById('line').textContent.endsWith('the run is over')")
     browser.wait("document.getElementById('now').hidden")
-    browser.wait("document.getElementById('told').textContent === '6 of 6 trials have finished'")
+    browser.wait("document.getElementById('status').textContent === '6 of 6 trials have finished'")
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results import history
 from pytest_a2a_bench.results.history import Entry
 
@@ -26,7 +27,7 @@ def entry(number: int, user: str = "scripted", **tasks: tuple[int, int]) -> Entr
 def shown(*entries: Entry) -> list[str]:
     found = history.trend(entries)
     assert found is not None
-    return list(history.trend_lines(found))
+    return list(summary.trend_lines(found))
 
 
 def test_a_run_is_a_line_and_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -87,8 +88,8 @@ def test_regressed_and_flaky_tasks() -> None:
     )
     assert shown(*runs) == [
         "success rate of the last 4 of 4 runs, this one last: 0.750 0.500 0.562 0.312",
-        "went bad: tau2/mock/a since 2026-11-03 c3 (good in 2026-11-02 c2)",
-        "flaky: tau2/mock/b 9/16",
+        "went bad: mock/a since 2026-11-03 c3 (good in 2026-11-02 c2)",
+        "flaky: mock/b 9/16",
     ]
     # What was fixed did not go bad; and a run that says nothing of a task is none of its runs.
     assert shown(entry(1, a=(0, 4)), entry(2, b=(1, 1)), entry(3, a=(4, 4))) == [
@@ -98,7 +99,7 @@ def test_regressed_and_flaky_tasks() -> None:
 
 def test_runs_that_were_measured_otherwise_are_left_out_and_counted() -> None:
     assert shown(entry(1, "gpt", a=(4, 4)), entry(2, a=(1, 4)), entry(3, a=(2, 4))) == [
-        "success rate of the last 2 of 2 runs, this one last: 0.250 0.500; 1 more do not compare with it"
+        "success rate of the last 2 of 2 runs, this one last: 0.250 0.500; 1 more run measured otherwise"
     ]
 
 
@@ -112,7 +113,7 @@ def test_the_command_lists_them(tmp_path: Path, capsys: pytest.CaptureFixture[st
     first, second, *message = capsys.readouterr().out.splitlines()
     assert first == "2026-11-01T10:00:00+00:00  1.000  4/4  pass  c1  desk"
     assert second.startswith("2026-11-02")
-    assert message[1] == "went bad: tau2/mock/a since 2026-11-02 c2 (good in 2026-11-01 c1)"
+    assert message[1] == "went bad: mock/a since 2026-11-02 c2 (good in 2026-11-01 c1)"
     path.write_text("{}\n")
     assert main(["compare", "--history", str(path)]) == 2
     assert capsys.readouterr().err.startswith(f"a2a-bench: {path}:1 is no run of a history that this version reads")

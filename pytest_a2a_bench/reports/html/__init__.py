@@ -87,7 +87,7 @@ def _body(contents: Contents) -> Markup:
     reasons = clusters(contents.trials)
     found: list[tuple[str, str, Markup]] = [("verdict", "Verdict", sections.verdict(contents, reasons))]
     if contents.comparison is not None:
-        compared = sections.against_baseline(contents.comparison, contents.baseline_name)
+        compared = sections.against_baseline(contents.comparison, contents)
         found.append(("baseline", "Baseline", compared))
     if reasons:
         found.append(("why", "Why", sections.reasons(reasons)))

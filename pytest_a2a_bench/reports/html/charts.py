@@ -156,6 +156,12 @@ def curve(series: Mapping[str, Mapping[int, float]], title: str) -> Markup:
     return _figure(title, text, parts)
 
 
+def legend(names: Iterable[str]) -> Markup:
+    """Return the colours of a chart's lines with their names, in the same order."""
+    lines = ((el("span", class_=f"swatch s{i % COLOURS}", aria_hidden="true"), name) for i, name in enumerate(names))
+    return el("ul", [el("li", *line) for line in lines], class_="legend")
+
+
 def _figure(title: str, text: str, parts: Sequence[Markup]) -> Markup:
     return el(
         "svg",
@@ -286,12 +292,14 @@ _PERCENTILES = (5, 25, 50, 75, 95, 99)
 
 def reliability_and_cost(trials: Sequence[TrialResult]) -> Markup:
     """Return pass^k, and how turn times, trial times and costs are distributed."""
-    head = ["", *(f"p{q}" for q in _PERCENTILES), "mean", "largest", "count"]
-    rows = [
-        row
+    columns = [
+        column
         for name in agent_names(trials) or (None,)
-        for row in _distributions([r for r in trials if r.key.agent == name], f" ({name})" if name is not None else "")
+        for column in _distributions(
+            [r for r in trials if r.key.agent == name], f" ({name})" if name is not None else ""
+        )
     ]
+    head, *rows = zip(["", *(f"p{q}" for q in _PERCENTILES), "mean", "largest", "count"], *columns, strict=True)
     numbers = _card("Time and cost", scroller("Time and cost", _numbers(head, rows)))
     cards = [_reliability(_curves(trials)), numbers]
     return el("section", el("h2", "Reliability, time and cost"), el("div", cards, class_="cards"), id="figures")
@@ -321,14 +329,11 @@ def _reliability(curves: Mapping[str, Mapping[int, float]]) -> Markup:
     if most < 2:
         note = "One trial of each task says nothing about reliability: --a2a-trials 4 or more does."
         return _card(title, el("p", note, class_="empty"))
-    keys = [
-        el("li", el("span", class_=f"swatch s{i % COLOURS}", aria_hidden="true"), name) for i, name in enumerate(curves)
-    ]
     cells = [[name, *(rate(points.get(k)) for k in range(1, most + 1))] for name, points in curves.items()]
     return _card(
         title,
         curve(curves, title),
-        el("ul", keys, class_="legend"),
+        legend(curves),
         el(
             "details",
             el("summary", "Numbers"),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.registry import change_of, label_of, remarks_of, short_name, variant_of
+from pytest_a2a_bench.benchmarks.registry import change_of, label_of, remarks_of, shown_name, variant_of
 from pytest_a2a_bench.model import Party, ProtocolMetrics, Reward, ToolCall, TrialResult, Turn, dollars, percentile
 from pytest_a2a_bench.reports.trial_text import cause_of, diagnosis_of, noise_text, sentence
 from pytest_a2a_bench.results.gates.noise import events_of
@@ -57,11 +57,12 @@ def category(result: TrialResult) -> str:
 def row(result: TrialResult) -> dict[str, Any]:
     """Return the table's row; numbers may be None.
 
-    ``h`` is a short name, ``x`` is more text to search, and ``e`` marks an estimated cost.
+    ``h`` is the short name, where there is one, ``x`` is more text to search, and ``e`` marks an estimated cost.
     """
+    key = one_line(str(result.key), KEY)
     return {
-        "k": one_line(str(result.key), KEY),
-        **({"h": short} if (short := short_name(str(result.key))) else {}),
+        "k": key,
+        **({"h": shown} if (shown := one_line(shown_name(str(result.key)), KEY)) != key else {}),
         "s": state(result),
         "d": one_line(domain(result), 80),
         "c": one_line(category(result), 80),

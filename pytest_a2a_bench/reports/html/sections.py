@@ -11,12 +11,12 @@ from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.report import CheckRow, compliance
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Cost, TrialResult, percentile
-from pytest_a2a_bench.reports import findings
+from pytest_a2a_bench.reports import findings, summary
 from pytest_a2a_bench.reports.contents import Contents, cautions, check_name, provenance
 from pytest_a2a_bench.reports.html import charts, records
 from pytest_a2a_bench.reports.html.charts import el, points, rate, scroller, seconds, table
-from pytest_a2a_bench.reports.summary import silence
 from pytest_a2a_bench.reports.trial_text import Cluster
+from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupComparison, TaskComparison, agent_names
 from pytest_a2a_bench.results.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.results.history import Entry, Trend, trend
@@ -79,7 +79,7 @@ def verdict(contents: Contents, causes: Sequence[Cluster] = ()) -> Markup:
 
 def _next(contents: Contents, found: Sequence[Cluster]) -> list[Markup]:
     """Return the next step: for an agent that called no tool, otherwise for the commonest cause of failures."""
-    if silent := silence(contents.trials):
+    if silent := summary.silence(contents.trials):
         return [el("p", el("strong", "Next: "), silent, ".", class_="next")]
     if not found:
         return []
@@ -219,12 +219,14 @@ def over_time(entries: Sequence[Entry]) -> Markup | None:
     series: dict[str, dict[int, float]] = {}
     for number, entry in enumerate(found.runs[-_RUNS:], 1):
         for name, value in entry.rates().items():
-            series.setdefault(one_line(name, 60), {})[number] = value
+            label = one_line(label_of(*name.split("/", 1)), 60)
+            series.setdefault(label, {})[number] = value
     return el(
         "section",
         el("h2", "Over time"),
         el("p", f"The last {min(_RUNS, len(found.runs))} of {count(len(found.runs), 'run')}, this one last.{other}"),
         charts.curve(series, "Success rate by run"),
+        charts.legend(series),
         _cells_table(
             "Runs",
             ("When", "Revision", "Agent", "Verdict", "Rate", "Trials"),
@@ -243,14 +245,16 @@ def _run(entry: Entry) -> tuple[str, ...]:
 
 
 def _turned(found: Trend) -> Markup | None:
-    rows = [(one_line(t.task, 120), t.since.name, str(t.runs), t.last_good.name) for t in found.turned[:_TASKS]]
+    rows = [
+        (one_line(shown_name(t.task), 120), t.since.name, str(t.runs), t.last_good.name) for t in found.turned[:_TASKS]
+    ]
     titles = ("Went bad", "First bad run", "Runs since", "Last good run")
     return _cells_table("Tasks that went bad", titles, rows) if rows else None
 
 
 def _flaky(found: Trend) -> Markup | None:
     worst = sorted(found.flaky.items(), key=lambda item: item[1][0] / item[1][1])
-    rows = [(one_line(task, 120), f"{won}/{every}") for task, (won, every) in worst[:_TASKS]]
+    rows = [(one_line(shown_name(task), 120), f"{won}/{every}") for task, (won, every) in worst[:_TASKS]]
     return _cells_table("Flaky tasks", ("Flaky", "Trials that succeeded"), rows) if rows else None
 
 
@@ -265,23 +269,29 @@ _CHANGED = 200
 _OPEN_CHANGED = 12
 
 
-def against_baseline(comparison: Comparison, baseline: str) -> Markup:
-    """Return the comparison with a baseline, paired by task.
-
-    :param baseline: its name.
-    """
+def against_baseline(comparison: Comparison, contents: Contents) -> Markup:
+    """Return the comparison with a baseline, paired by task, and what both cost, as far as its trials are there."""
+    name = contents.baseline_name or "the baseline"
     moved = [task for task in comparison.tasks if task.drop]
     warnings = [el("li", f"Measured differently: {text}") for text in comparison.differences]
     return el(
         "section",
         el("h2", "Against the baseline"),
-        el("p", "Compared with ", el("strong", baseline or "the baseline"), f", task by task. {_summary(comparison)}"),
+        el("p", "Compared with ", el("strong", name), f", task by task. {_summary(comparison)}"),
         el("ul", warnings, class_="cautions") if warnings else None,
         _groups(comparison) if comparison.overall else None,
+        _spent(contents) if contents.beside else None,
         _moved(moved) if moved else None,
         el("p", _comparison_notes(comparison), class_="note"),
         id="baseline",
     )
+
+
+def _spent(contents: Contents) -> Markup:
+    before = list({str(r.key): r for r in contents.beside.values()}.values())
+    sides = (("Before", before), ("Now", contents.trials))
+    rows = [[name, *summary.spent(trials, Baseline.of(trials))] for name, trials in sides]
+    return _cells_table("Cost, time and tokens", ("", *summary.SPENT), rows)
 
 
 def against_each_other(compared: Sequence[AgentComparison]) -> Markup:

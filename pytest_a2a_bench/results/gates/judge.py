@@ -103,7 +103,7 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
     ok, total = len(chosen) - errors - misses, len(chosen)
     numbers = {"ok": ok, "trials": total, "errors": errors}
     verdict: GateVerdict = "failed" if misses else "inconclusive" if errors else "pass"
-    text = f"{ok} of {count(total, 'trial')} passed; each of them must"
+    text = f"{ok:,} of {count(total, 'trial')} passed; each of them must"
     yield GateResult(EVERY_TRIAL, verdict, numbers, text, settled=True)
 
 
@@ -188,7 +188,7 @@ def _floor(trials: Trials, name: str, rate: float, found: _Counted) -> GateResul
     decision = trials.decided.get(name)
     # The rate as measured, whatever it proves. Shares that are equal on paper may differ in the last bit.
     reached = ok / total >= rate - 1e-12 if decision is None else decision.verdict == "pass"
-    what = f"{ok} of {count(total, 'trial')} succeeded, {ok / total:.3f}; the minimum is {rate:g}"
+    what = f"{ok:,} of {count(total, 'trial')} succeeded, {ok / total:.3f}; the minimum is {rate:g}"
     # A run that stopped because of what it saw is no sample that an interval may be taken from.
     what += f"; {decision}" if decision else f" (95 % interval {low:.3f} to {high:.3f})"
     if errors:

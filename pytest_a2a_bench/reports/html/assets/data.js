@@ -1,6 +1,10 @@
 // Rows are read at once; transcripts are in compressed chunks, each of which is opened when one of its trials is.
 const { rows, chunks, states } = JSON.parse(byId("data").textContent);
 
+// The name that people use, and the whole key where that says more than the name's place.
+const nameOf = (row) => row.h || row.k;
+const wholeOf = (row) => (row.k.endsWith(nameOf(row)) ? "" : row.k);
+
 const transcripts = {
   opened: new Map(),
   texts: null,

@@ -57,7 +57,7 @@ const talk = {
     if (byHand) this.pinned = true;
     if (this.id === trial.id) return;
     Object.assign(this, { id: trial.id, key: trial.key, drawn: 0, ended: false });
-    byId("talk-title").textContent = trial.key;
+    byId("talk-title").textContent = trial.name;
     byId("talk").replaceChildren();
     byId("briefing").replaceChildren();
     live.poll(false).catch(() => { /* the next poll tries again */ });
@@ -137,7 +137,7 @@ const live = {
     }
   },
   row(trial) {
-    const button = make("button", { type: "button" }, make("b", {}, trial.key), make("span"));
+    const button = make("button", { type: "button", title: trial.key }, make("b", {}, trial.name), make("span"));
     button.addEventListener("click", () => {
       talk.choose(trial, true);
       for (const other of byId("inflight").querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));

@@ -4,7 +4,7 @@ const viewer = {
   async open(index) {
     const token = ++this.token;
     this.index = index;
-    byId("viewer-title").textContent = rows[index].k;
+    byId("viewer-title").textContent = [nameOf(rows[index]), wholeOf(rows[index])].filter(Boolean).join(" \u00b7 ");
     const record = await transcripts.of(index).catch((error) => error);
     if (token !== this.token) return;
     this.body.replaceChildren(...(record instanceof Error
