@@ -144,3 +144,13 @@ def test_an_index_page_gets_whole_links() -> None:
     assert relative
     assert not re.findall(r"\]\((?!https?://|#)[^)]+\)", shown)
     assert shown.count("/blob/main/") == len(relative)
+
+
+def test_an_option_is_not_broken_at_its_hyphens() -> None:
+    spec = importlib.util.spec_from_file_location("docs_hooks", ROOT / "tools" / "docs_hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader.exec_module(hooks := importlib.util.module_from_spec(spec))
+    html = "<p>a --b-c</p><code>a2a-bench x --a2a-trials=4 2 a-b</code>"
+    whole = '<span class="option">--a2a-trials</span>'
+    assert hooks.on_page_content(html) == html.replace("--a2a-trials", whole)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.registry import change_of, label_of, remarks_of, shown_name, variant_of
+from pytest_a2a_bench.benchmarks.registry import change_of, label_of, remarks_of, short_name, shown_name, variant_of
 from pytest_a2a_bench.model import Party, ProtocolMetrics, Reward, ToolCall, TrialResult, Turn, dollars, percentile
 from pytest_a2a_bench.reports.trial_text import cause_of, diagnosis_of, noise_text, sentence
 from pytest_a2a_bench.results.gates.noise import events_of
@@ -78,9 +78,9 @@ def row(result: TrialResult) -> dict[str, Any]:
 
 
 def order(result: TrialResult) -> tuple[Any, ...]:
-    """Return the sort key of a trial: task 2 comes before task 10."""
+    """Return the sort key of a trial: task 2 comes before task 10, and those with short names by their numbers."""
     key = result.key
-    parts = re.split(r"(\d+)", key.task_id)
+    parts = re.split(r"(\d+)", short_name(key.task_key) or key.task_id)
     # Numbers by value: odd parts of the split are digits.
     natural = tuple((int(p), "") if i % 2 else (0, p) for i, p in enumerate(parts))
     return (key.suite, key.domain, natural, key.label or "", key.trial, key.agent or "")
