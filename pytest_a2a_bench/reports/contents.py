@@ -95,8 +95,9 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
     comparison, about_baseline = _comparison(baseline, trials) if baseline else (None, [])
     return Contents(
         trials=trials,
-        endpoint=found.agent.endpoint if found else "",
-        agent=found.agent.name if found else "",
+        # Merged results have no verdict, and say which agent they are of.
+        endpoint=found.agent.endpoint if found else asked.endpoint if asked else "",
+        agent=found.agent.name if found else asked.agent if asked else "",
         interface=found.agent.interface if found else "",
         checks=checks,
         explanations=explanations,

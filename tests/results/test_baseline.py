@@ -134,7 +134,10 @@ def test_a_directory_is_what_its_last_run_was_asked_for(tmp_path: Path, capsys: 
     assert (found.trials, found.run_ids) == (9, ("run-2",))
     assert found.notes == ("9 trial files are of other runs or selections and do not count",)
     note = f"The baseline {directory}: 9 trial files are of other runs or selections and do not count."
-    assert note in gather(directory, directory, None).notes
+    contents = gather(directory, directory, None)
+    assert note in contents.notes
+    # Without a verdict, as merged results are, the plan of the run names the agent.
+    assert (contents.agent, contents.endpoint) == ("Readonly 1.0", "http://127.0.0.1:1")
     assert main.main(["compare", str(directory), str(directory)]) == 0
     assert capsys.readouterr().err.count(f"{directory}: 9 trial files are of other runs") == 2
 

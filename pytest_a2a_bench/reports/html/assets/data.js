@@ -4,6 +4,8 @@ const { rows, chunks, states } = JSON.parse(byId("data").textContent);
 // The name that people use, and the whole key where that says more than the name's place.
 const nameOf = (row) => row.h || row.k;
 const wholeOf = (row) => (row.k.endsWith(nameOf(row)) ? "" : row.k);
+// A long one is broken after its separators first.
+const breakable = (name) => name.split(/(?<=[_/])/).flatMap((part) => [part, make("wbr")]);
 
 const transcripts = {
   opened: new Map(),
