@@ -280,6 +280,8 @@ def test_a_person_sees_a_conversation_grow(going: Going, browser: Browser) -> No
     browser.visit(going.server.url)
     browser.wait("document.querySelectorAll('#talk .turn').length === 3")
     assert browser.texts("#inflight b") == [KEYS[1], KEYS[2]]
+    lists = "[...document.querySelectorAll('#now > :first-child > div')].map(d => d.getBoundingClientRect())"
+    assert browser.run(f"return {lists}.every((d, i, all) => d.width > 200 && (!i || d.top > all[i - 1].top))")
     assert browser.one("#talk-title").text == KEYS[1]
     assert shown(browser) == ["User", "Agent", "Tool"]
     assert browser.one("#tab-now").text == "Now (2)"
