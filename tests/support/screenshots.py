@@ -42,14 +42,16 @@ def main() -> None:
         report = ["export", "html", str(folder / "readonly"), "--baseline", "oracle", "-o", str(page)]
         subprocess.run([sys.executable, "-m", "pytest_a2a_bench.cli", *report], cwd=folder, check=True)
         beside(browser, page)
+        browser.open(page, width=960, height=600)
+        browser.driver.save_screenshot(str(GUIDES.parent / "page.png"))
 
 
 def watch(browser: Browser, url: str) -> None:
     """Look at a run when some of its trials have ended."""
 
     def enough() -> bool:
-        with urlopen(f"{url}events") as events:
-            message = json.loads(next(line for line in events if line.startswith(b"data: "))[6:])
+        with urlopen(f"{url}status") as answer:
+            message = json.load(answer)
         return int(message["done"]) >= 14 and any(now["messages"] > 5 for now in message["now"])
 
     wait_for(enough)
@@ -62,7 +64,6 @@ def beside(browser: Browser, page: Path) -> None:
     """Look at a trial beside the same one of the run before."""
     browser.open(page, width=SIZE[0], height=SIZE[1], after="#trial=tau2%2Fairline%2F12%230")
     browser.wait("document.querySelector('.golds')")
-    browser.run("document.querySelector('.golds').closest('.scroller').previousElementSibling.scrollIntoView()")
     browser.driver.save_screenshot(str(GUIDES / "beside.png"))
 
 
