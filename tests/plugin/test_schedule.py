@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import xdist.remote
 from harness import Bench, junit_cases, log_of, wait_for
 
 from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.plugin import schedule
 from pytest_a2a_bench.results.store import Store
 
 AHEAD = pytest.mark.skipif(
@@ -275,3 +277,14 @@ def test_reported_results_are_released(desk: Bench) -> None:
     assert len(counts) == 12
     # The last one may still be in the hands of the thread that held it.
     assert max(counts) <= 2
+
+
+def test_litellm_is_imported_before_the_threads_of_trials(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its import hides warnings of its dependencies, which several threads let out again."""
+    importing: list[threading.Thread] = []
+    monkeypatch.setattr(schedule, "load_litellm", lambda: importing.append(threading.current_thread()))
+    desk.tasks("ok")
+    desk()
+    assert importing == []
+    desk("--a2a-set=agent-model=gpt-4")
+    assert importing == [threading.main_thread()]
