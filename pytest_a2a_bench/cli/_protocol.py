@@ -193,7 +193,8 @@ def _waivers(namespace: Namespace) -> tuple[Waiver, ...]:
     # The first time there is none to read.
     if not namespace.waivers or (namespace.accept is not None and not Path(namespace.waivers).exists()):
         return ()
-    return read_waivers(namespace.waivers)
+    acts = namespace.loaded_acts
+    return read_waivers(namespace.waivers, acts=acts.ids if acts is not None else ())
 
 
 def _load_acts(namespace: Namespace) -> None:

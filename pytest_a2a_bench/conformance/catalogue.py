@@ -12,45 +12,23 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_a2a_bench import extensions
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Ask, Planned, Requirement, Vary
+from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Ask, CheckFunction, Planned, Requirement, Vary
 from pytest_a2a_bench.conformance.target import declared
 from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.text import did_you_mean
 
-CheckFunction = Callable[[Context], Awaitable[None]]
-
 UNDECLARED = "DECLARED"
 
 _FILES = {"1.0": "requirements.jsonl", "0.3": "requirements_v03.jsonl"}
-
-
-class Added(NamedTuple):
-    """A check that is in no catalogue and was asked for by name, such as a test of ACTS.
-
-    :param is_rough: whether it may send what is malformed, so that it comes last.
-    :param is_timed: whether its verdict depends on time.
-    :param seconds: how long it may wait of its own accord, which is no time that the agent takes.
-    """
-
-    check: CheckFunction
-    is_rough: bool = False
-    is_timed: bool = False
-    seconds: float = 0.0
-
-
-ADDED: dict[tuple[str, str], Added] = {}
-"""(requirement id, version) -> a check that was added; those that were read last replace all others."""
-
-_PACKED: dict[tuple[str, str], CheckFunction] = {}
-"""The checks of other distributions' requirements."""
 
 
 def load_requirements(version: str) -> tuple[Requirement, ...]:
@@ -59,8 +37,7 @@ def load_requirements(version: str) -> tuple[Requirement, ...]:
     :param version: ``1.0`` or ``0.3``.
     :raises ConfigurationError: for any other version, and if a pack of requirements cannot be used.
     """
-    added = tuple(requirement for requirement, _ in _packs() if requirement.version == version)
-    return (*_catalogue(version), *added)
+    return (*_catalogue(version), *(added for added in _packs() if added.version == version))
 
 
 @cache
@@ -118,10 +95,10 @@ def requirement(id: str, version: str | None = None) -> Requirement:
 def whose_pack(requirement: Requirement) -> str:
     """Return whose a requirement is that is in no catalogue of ours; empty for those of the catalogue."""
     packs = extensions.load_all("requirements")
-    return next((e.source for e, pack in packs if requirement in (one for one, _ in pack)), "")
+    return next((e.source for e, pack in packs if requirement.id in (one.id for one, _ in pack)), "")
 
 
-def _packs() -> Iterator[tuple[Requirement, CheckFunction]]:
+def _packs() -> Iterator[Requirement]:
     """Yield the requirements that other distributions and the project add, with their checks.
 
     :raises ConfigurationError: if one of them has an id that is taken, or is none.
@@ -135,8 +112,7 @@ def _packs() -> Iterator[tuple[Requirement, CheckFunction]]:
             if requirement.id in taken:
                 raise ConfigurationError(f"the {extension} has {requirement.id}, which is in {taken[requirement.id]}")
             taken[requirement.id] = str(extension)
-            _PACKED[requirement.id, requirement.version] = check
-            yield requirement, check
+            yield replace(requirement, check=check)
 
 
 # -- checks --
@@ -149,27 +125,11 @@ def function(name: str) -> CheckFunction:
     return found
 
 
-def added_of(requirement: Requirement) -> Added | None:
-    """Return the check that was added for a requirement that is in no catalogue."""
-    return ADDED.get((requirement.id, requirement.version))
-
-
-def has_check(requirement: Requirement) -> bool:
-    """Return whether there is a check of the protocol for a requirement."""
-    return bool(requirement.check) or (requirement.id, requirement.version) in _PACKED
-
-
 def check_of(requirement: Requirement) -> CheckFunction:
-    """Return a requirement's check, of the catalogue or added.
-
-    :raises KeyError: if there is none.
-    """
-    added = added_of(requirement)
-    if added is not None:
-        return added.check
-    if not requirement.check:
-        return _PACKED[requirement.id, requirement.version]
-    checks = [function(name) for name in requirement.check.split()]
+    """Return a requirement's check."""
+    if not isinstance(requirement.check, str):
+        return requirement.check
+    checks = [function(name) for name in requirement.checks]
     return checks[0] if len(checks) == 1 else _one_after_the_other(checks)
 
 
@@ -204,7 +164,7 @@ def plan(card: Mapping[str, Any], endpoint: str = "") -> list[Planned]:
 def _plan_version(version: str, interfaces: Sequence[tuple[str, str]]) -> list[Planned]:
     # In the catalogue's order and not in that of the card: reports of two agents can be laid side by side.
     here = [b for b in BINDINGS if (b, version) in interfaces]
-    entries = [entry for entry in load_requirements(version) if has_check(entry)]
+    entries = [entry for entry in load_requirements(version) if entry.check]
     found = [Planned(entry, binding) for entry in entries for binding in here if binding in entry.bindings]
     # One entry for each binding that is not there, so that no report silently lacks one.
     text = "The agent card declares this binding"

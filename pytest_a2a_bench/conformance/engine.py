@@ -15,7 +15,6 @@ from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.conformance import fixtures, recurrence
 from pytest_a2a_bench.conformance.catalogue import (
     UNDECLARED,
-    added_of,
     check_of,
     function,
     load_requirements,
@@ -175,8 +174,7 @@ def planned_for(targets: Sequence[Target]) -> list[Planned]:
 
 def is_rough(requirement: Requirement) -> bool:
     """Return whether a check sends malformed requests: they may break an agent, so all others come first."""
-    added = added_of(requirement)
-    return requirement.group in _ROUGH or (added is not None and added.is_rough)
+    return requirement.rough or requirement.group in _ROUGH
 
 
 async def _run_one(
@@ -211,7 +209,7 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
         return obstacle
     ctx = Context(requirement, session)
     started = time.monotonic()
-    if recurrence.is_timed(requirement):
+    if requirement.timed:
         await session.pace.measure()
     # Before looking at health: an answer that was only slow is no reason to call an agent broken.
     outcome, why = _excuse_silence(ctx, *_with_breakdowns(ctx, *await _outcome(ctx)))
@@ -260,15 +258,14 @@ def _suspicious(ctx: Context) -> list[Session]:
 
 def limit_of(requirement: Requirement, timeout: float = 0.0) -> float:
     """Return how many seconds a check may take; its own waits do not count against the agent."""
-    added = added_of(requirement)
-    return max(CHECK_SECONDS, 4 * timeout) + (added.seconds if added is not None else 0.0)
+    return max(CHECK_SECONDS, 4 * timeout) + requirement.seconds
 
 
 async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
     reason, limit = "", limit_of(ctx.requirement, ctx.target.timeout)
     try:
         # Those of others say what they need themselves.
-        if ctx.requirement.check:
+        if ctx.requirement.checks:
             ctx.require(ctx.requirement.needs)
         async with asyncio.timeout(limit):
             await check_of(ctx.requirement)(ctx)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +13,9 @@ Level = Literal["MUST", "SHOULD", "MAY"]
 CheckOutcome = Literal["passed", "failed", "warned", "skipped", "error", "inconclusive", "explained"]
 FOUND: Sequence[CheckOutcome] = ("failed", "error", "warned")
 """Outcomes of checks that found something, the worst first."""
+
+CheckFunction = Callable[[Any], Awaitable[None]]
+"""A check: it asks an agent through a :class:`.context.Context`, and records its findings there."""
 
 TRANSPORTS: Mapping[str, str] = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest", "GRPC": "grpc"}
 """Binding of an interface -> its name in settings, ``transport``."""
@@ -121,10 +124,12 @@ class Requirement:
     :param bindings: the bindings that it applies to; ``("card",)`` for the card.
     :param profile: the narrowest profile that makes its check: ``safe`` for an agent in production, as it sends nothing
         malformed and leaves no webhook and no working task behind if it is stopped; ``standard``; or ``full``.
-    :param check: its check: ``module.function`` of :mod:`.checks`, or several, which are run in turn; ``stress``
-        likewise what the profile ``full`` asks further.
+    :param check: its check: ``module.function`` of :mod:`.checks`, or several, which are run in turn; or, of ACTS and
+        of other packages, the function itself. ``stress`` likewise what the profile ``full`` asks further.
     :param timed: whether the verdict depends on time (order, staleness, promptness, the end of a stream): a reference
         exchange is measured around the check, and it is repeated alone before it may fail.
+    :param rough: whether its check may send what is malformed, so that it comes last.
+    :param seconds: how long its check may wait of its own accord, which is no time that the agent takes.
     :param uncheckable: why no endpoint can show it.
     :param expected: the expectation in findings of checks that give none; empty for ``text``.
     :param rules: names by which the rules of a card know it in whatever version.
@@ -145,8 +150,10 @@ class Requirement:
     bindings: tuple[str, ...] = BINDINGS
     note: str = ""
     profile: str = "standard"
-    check: str = ""
+    check: str | CheckFunction = ""
     timed: bool = False
+    rough: bool = False
+    seconds: float = 0.0
     vary: Vary = REPRESENTATIVE_ALONE
     stress: str = ""
     uncheckable: str = ""
@@ -155,6 +162,11 @@ class Requirement:
     rules: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     explains: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
+
+    @property
+    def checks(self) -> list[str]:
+        """The names of its checks; none where its check is a function."""
+        return self.check.split() if isinstance(self.check, str) else []
 
     @property
     def is_widened(self) -> bool:

@@ -9,20 +9,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from pytest_a2a_bench.conformance.catalogue import added_of
-from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding, Requirement
+from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.wire.exchange import is_late
 
 TOO_LONG = "the check did not end within"
 """The beginning of a finding about a check that took longer than it may."""
 SHOWN = 3
 """Exchanges of the second time that are kept as evidence."""
-
-
-def is_timed(requirement: Requirement) -> bool:
-    """Return whether a check's verdict depends on time by its nature."""
-    added = added_of(requirement)
-    return requirement.timed or (added is not None and added.is_timed)
 
 
 def late_methods(result: CheckResult) -> frozenset[tuple[str, str]]:
@@ -35,7 +28,7 @@ def wants_repeating(result: CheckResult) -> bool:
     if result.outcome not in FOUND or not result.findings:
         return False
     ran_out = any(f.found.startswith(TOO_LONG) for f in result.findings)
-    return is_timed(result.requirement) or ran_out or bool(late_methods(result))
+    return result.requirement.timed or ran_out or bool(late_methods(result))
 
 
 def is_known(result: CheckResult, silent: frozenset[tuple[str, str]]) -> bool:

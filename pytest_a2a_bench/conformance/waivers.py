@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from pytest_a2a_bench.conformance.catalogue import ADDED, load_gateway_requirements, load_requirements
+from pytest_a2a_bench.conformance.catalogue import load_gateway_requirements, load_requirements
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
 from pytest_a2a_bench.results.gates.terms import FORBID_OTHERS, EntriesFile, Words, is_over
 from pytest_a2a_bench.text import did_you_mean, one_line
@@ -63,18 +63,18 @@ def waiver_of(result: CheckResult, waivers: Iterable[Waiver]) -> Waiver | None:
     return max(found, key=lambda w: bool(w.binding) + bool(w.version), default=None)
 
 
-def read_waivers(path: str | Path, known: Iterable[str] | None = None) -> tuple[Waiver, ...]:
+def read_waivers(path: str | Path, known: Iterable[str] | None = None, acts: Iterable[str] = ()) -> tuple[Waiver, ...]:
     """Read a file of waivers.
 
-    :param known: ids that a waiver may name; by default those of the catalogues.
+    :param known: ids that a waiver may name; by default those of the catalogues, and of the ACTS tests ``acts``.
     :raises ConfigurationError: naming everything that is wrong with the file.
     """
-    return _FILE.read(Path(path), lambda waivers: _problems(waivers, known))
+    ids = {*_catalogue(), *acts} if known is None else known
+    return _FILE.read(Path(path), lambda waivers: _problems(waivers, ids))
 
 
-def _problems(waivers: list[Waiver], known: Iterable[str] | None) -> Iterator[str]:
-    # Read from the catalogue when asked, so that tests can have ids of their own.
-    ids = frozenset(_catalogue() if known is None else known)
+def _problems(waivers: list[Waiver], known: Iterable[str]) -> Iterator[str]:
+    ids = frozenset(known)
     seen: set[str] = set()
     for waiver in waivers:
         if waiver.id not in ids:
@@ -93,7 +93,6 @@ def _problems(waivers: list[Waiver], known: Iterable[str] | None) -> Iterator[st
 def _catalogue() -> Iterator[str]:
     yield from (entry.id for version in VERSIONS for entry in load_requirements(version))
     yield from (entry.id for entry in load_gateway_requirements())
-    yield from (id for id, _ in ADDED)
 
 
 _FILE = EntriesFile("waivers", "waiver", Waiver)

@@ -258,8 +258,9 @@ def _waivers(run: BenchRun) -> tuple[Waiver, ...]:
     if not run.settings.waivers:
         return ()
     if run.services.waivers is None:
-        _check_acts(run)  # whose ids they may name
-        run.services.waivers = read_waivers(run.settings.waivers)
+        _check_acts(run)
+        acts = run.services.acts
+        run.services.waivers = read_waivers(run.settings.waivers, acts=acts.ids if acts is not None else ())
     return run.services.waivers
 
 

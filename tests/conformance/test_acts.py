@@ -18,7 +18,6 @@ from raw_agent import MESSAGE, Request, event, raw_agent, response, rpc, scripte
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.acts.document import ClientStep
 from pytest_a2a_bench.conformance.acts.loader import load_cases
-from pytest_a2a_bench.conformance.catalogue import ADDED
 
 CHECKOUT = "A2A_BENCH_ACTS"
 """The environment variable with the directory of the public tests, such as ``A2A/tests/acts``."""
@@ -204,12 +203,6 @@ STREAM_BY_HAND = """
                 params: {message: {messageId: m, role: ROLE_USER, parts: [{text: hi}]}}
             expect_stream: {min_count: 1}
 """
-
-
-@pytest.fixture(autouse=True)
-def _forgotten() -> Iterator[None]:
-    yield
-    ADDED.clear()
 
 
 @pytest.fixture(scope="module")

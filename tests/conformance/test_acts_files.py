@@ -13,7 +13,6 @@ from one_test import in_one_test
 from pytest_a2a_bench.conformance.acts.document import OperationStep, Raw
 from pytest_a2a_bench.conformance.acts.loader import Case, YamlFile, load_behaviors, load_cases
 from pytest_a2a_bench.conformance.acts.suite import LONGEST_WAIT, load_acts
-from pytest_a2a_bench.conformance.catalogue import ADDED
 from pytest_a2a_bench.conformance.engine import CHECK_SECONDS, limit_of
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 
@@ -216,13 +215,6 @@ def test_an_id_of_ours_is_refused(tmp_path: Path, ours: str) -> None:
         load_acts(write(tmp_path, TEST.replace("MINE-001", ours)))
 
 
-def test_files_that_are_read_next_leave_nothing_of_these(tmp_path: Path) -> None:
-    load_acts(write(tmp_path, TEST))
-    suite = load_acts(write(tmp_path, TEST.replace("MINE-001", "MINE-002")))
-    assert (suite.ids, set(ADDED)) == (("MINE-002",), {("MINE-002", "1.0")})
-    ADDED.clear()
-
-
 HELLO = "message: {role: ROLE_USER, parts: [{text: hi}]}"
 
 
@@ -249,9 +241,8 @@ HELLO = "message: {role: ROLE_USER, parts: [{text: hi}]}"
 def test_steps_that_are_not_for_an_agent_in_production(tmp_path: Path, step: str, safe: bool, rough: bool) -> None:
     first = "- {id: a, operation: send_message, params: {" + HELLO + "}}"
     suite = load_acts(write(tmp_path, TEST.split("- id: get")[0] + first + "\n          - {id: b, " + step + "}\n"))
-    added = ADDED["MINE-001", "1.0"]
-    ADDED.clear()
-    assert (suite.requirements[0].is_in("safe"), added.is_rough) == (safe, rough)
+    (entry,) = suite.requirements
+    assert (entry.is_in("safe"), entry.rough) == (safe, rough)
 
 
 @in_one_test(
@@ -279,10 +270,8 @@ def test_the_operation_of_a_raw_request(raw: dict[str, Any], operation: str) -> 
     ("step", "timed"), [("delay_ms: 5", True), ("repeat: {until: id == x}", True), ("delay_ms: 0", False)]
 )
 def test_steps_that_wait_depend_on_time(tmp_path: Path, step: str, timed: bool) -> None:
-    load_acts(write(tmp_path, TEST.replace("operation: get_task", f"operation: get_task\n            {step}")))
-    added = ADDED["MINE-001", "1.0"]
-    ADDED.clear()
-    assert added.is_timed is timed
+    suite = load_acts(write(tmp_path, TEST.replace("operation: get_task", f"operation: get_task\n            {step}")))
+    assert suite.requirements[0].timed is timed
 
 
 @pytest.mark.parametrize(
@@ -298,9 +287,7 @@ def test_steps_that_wait_depend_on_time(tmp_path: Path, step: str, timed: bool) 
 )
 def test_a_delay_in_a_test_extends_its_time_limit(tmp_path: Path, step: str, seconds: float) -> None:
     suite = load_acts(write(tmp_path, TEST.replace("operation: get_task", f"operation: get_task\n            {step}")))
-    limit = limit_of(suite.requirements[0])
-    ADDED.clear()
-    assert limit == CHECK_SECONDS + seconds
+    assert limit_of(suite.requirements[0]) == CHECK_SECONDS + seconds
 
 
 def test_behaviors_of_an_agent(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_file_with_every_key(tmp_path: Path) -> None:
 
 
 def parse_waivers(text: str, known: Iterable[str] | None = None) -> tuple[Waiver, ...]:
-    return waivers._FILE.parse(text, "w.toml", lambda found: waivers._problems(found, known))
+    return waivers._FILE.parse(text, "w.toml", lambda found: waivers._problems(found, known or waivers._catalogue()))
 
 
 def test_a_bad_file_names_everything_that_is_wrong() -> None:

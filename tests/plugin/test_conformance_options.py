@@ -12,8 +12,6 @@ from builtin_server import served
 from faulty_server import start_faulty
 from harness import Bench, junit_cases
 
-from pytest_a2a_bench.conformance.catalogue import ADDED
-
 KEYS = "/.well-known/jwks.json"
 
 
@@ -177,17 +175,16 @@ def url() -> Iterator[str]:
 
 
 @pytest.fixture
-def options(tmp_path: Path) -> Iterator[tuple[str, ...]]:
+def options(tmp_path: Path) -> tuple[str, ...]:
     """The files, as options name them."""
     (tmp_path / "mine.acts.yaml").write_text(FILE)
     (tmp_path / "known.yaml").write_text(BEHAVIORS)
-    yield (
+    return (
         "--a2a-set",
         f"acts={tmp_path / 'mine.acts.yaml'!s}",
         "--a2a-set",
         f"acts-behaviors={tmp_path / 'known.yaml'!s}",
     )
-    ADDED.clear()
 
 
 def test_each_test_is_an_item_for_each_binding(

@@ -1,4 +1,4 @@
-"""ACTS tests among the other checks: registered under their ids, planned for each binding, with their profile."""
+"""ACTS tests among the other checks: a requirement each, planned for each binding, with its profile."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.conformance.acts.document import AskingStep, OperationStep, RawStep, Step, Test
+from pytest_a2a_bench.conformance.acts.document import AskingStep, OperationStep, RawStep, Step
 from pytest_a2a_bench.conformance.acts.loader import Case, load_behaviors, load_cases
 from pytest_a2a_bench.conformance.acts.steps import run_case
-from pytest_a2a_bench.conformance.catalogue import ADDED, UNDECLARED, Added, load_requirements
+from pytest_a2a_bench.conformance.catalogue import UNDECLARED, load_requirements
 from pytest_a2a_bench.conformance.finding import ACTS, BINDING_OF, BINDINGS, Level, Planned, Requirement
 from pytest_a2a_bench.conformance.target import declared
 from pytest_a2a_bench.errors import ConfigurationError
@@ -49,7 +49,7 @@ class ActsSuite:
 
 
 def load_acts(path: str | Path, behaviors: str | Path | None = None) -> ActsSuite:
-    """Read ACTS files, and register their tests in place of those that were registered before.
+    """Read ACTS files.
 
     :param path: a file, or a directory with ``suite.acts.yaml`` or ``*.acts.yaml``.
     :param behaviors: the file that lists the prefixes that the agent knows.
@@ -61,14 +61,13 @@ def load_acts(path: str | Path, behaviors: str | Path | None = None) -> ActsSuit
     taken = {UNDECLARED, *(entry.id for entry in load_requirements(VERSION))}
     if both := [f"{case.where}: {case.test.id!r}" for case in cases if case.test.id in taken]:
         raise ConfigurationError(f"{'; '.join(both)}: the id is one of this package's own; give another one")
-    ADDED.clear()
-    ADDED.update({(case.test.id, VERSION): _added(case, known) for case in cases})
-    return ActsSuite(tuple(map(_requirement, cases)))
+    return ActsSuite(tuple(_requirement(case, known) for case in cases))
 
 
-def _requirement(case: Case) -> Requirement:
+def _requirement(case: Case, behaviors: frozenset[str]) -> Requirement:
     test = case.test
     bindings = [BINDING_OF[name] for name in test.transport]
+    is_slow, is_rough = bool(set(_SLOW) & set(test.requires_behaviors)), not all(map(_is_answered, test.steps))
     return Requirement(
         id=test.id,
         group=ACTS,
@@ -78,23 +77,16 @@ def _requirement(case: Case) -> Requirement:
         version=VERSION,
         how=case.suite,
         # The plan and the engine read these words: such a test waits, and leaves a working task behind.
-        needs="scenario slow" if _is_slow(test) else "",
+        needs="scenario slow" if is_slow else "",
         bindings=tuple(b for b in BINDINGS if b in bindings or not bindings),
         note=case.where,
-        profile="standard" if _is_slow(test) or is_rough(test) or any(map(_names_webhook, test.steps)) else "safe",
+        profile="standard" if is_slow or is_rough or any(map(_names_webhook, test.steps)) else "safe",
+        check=functools.partial(run_case, case, behaviors),
+        # A busy machine may be too late to watch a working task, or to read a stream to its end.
+        timed=is_slow or any(map(_is_timed, test.steps)),
+        rough=is_rough,
+        seconds=min(sum(map(_waits, test.steps)), LONGEST_WAIT),
     )
-
-
-def _added(case: Case, behaviors: frozenset[str]) -> Added:
-    test = case.test
-    seconds = min(sum(map(_waits, test.steps)), LONGEST_WAIT)
-    # A busy machine may be too late to watch a working task, or to read a stream to its end.
-    is_timed = _is_slow(test) or any(map(_is_timed, test.steps))
-    return Added(functools.partial(run_case, case, behaviors), is_rough(test), is_timed, seconds)
-
-
-def _is_slow(test: Test) -> bool:
-    return bool(set(_SLOW) & set(test.requires_behaviors))
 
 
 def _is_timed(step: Step) -> bool:
@@ -114,14 +106,10 @@ def _waits(step: Step) -> float:
 # --- what a test may do to an agent -----------------------------------------------------------------------------------
 
 
-def is_rough(test: Test) -> bool:
-    """Return whether a test may send malformed requests: those that are written by hand, and those to be refused."""
-    return any(isinstance(step, RawStep) or not _is_answered(step) for step in test.steps)
-
-
 def _is_answered(step: Step) -> bool:
+    """Return whether a step sends nothing malformed: it is not written by hand, and not to be refused."""
     if not isinstance(step, OperationStep):
-        return True
+        return not isinstance(step, RawStep)
     return step.expect_error is None and (step.expect is None or step.expect.status in (None, 200))
 
 

@@ -107,7 +107,7 @@ class Pair:
 
     async def _results(self, binding: str, version: str, entries: Sequence[Requirement]) -> list[CheckResult]:
         found: list[Difference] = []
-        steps = (step for entry in entries for step in entry.check.split())
+        steps = (step for entry in entries for step in entry.checks)
         nowhere = "" if binding == CARD else "the agent's own card has no such interface"
         skipped: dict[str, str] = dict.fromkeys(steps, self.missing.get((binding, version), nowhere))
         shown = Redactor()
@@ -120,7 +120,7 @@ class Pair:
                 await compared.run(skipped)
                 found, skipped, shown = compared.found, compared.skipped, Redactor((*direct.secrets, *through.secrets))
                 self.counted.append(compared.exchanges)
-        return [_result(e, binding, found, skipped.get(e.check.split()[0], ""), self.sides, shown) for e in entries]
+        return [_result(e, binding, found, skipped.get(e.checks[0], ""), self.sides, shown) for e in entries]
 
     def summary(self, results: Iterable[CheckResult]) -> str:
         """Describe the gateway's changes in a line."""
