@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.card.document import read_document, show, to_pointer
-from pytest_a2a_bench.conformance.card.schema import FILES, load_schema, normalise, schema_of
+from pytest_a2a_bench.conformance.card.schema import FILES, load_table, members_of, normalise
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.errors import ProtocolError
 
@@ -24,7 +24,7 @@ JSON = st.recursive(
 
 
 def members(version: str) -> list[str]:
-    return sorted({n for d in load_schema(version)["$defs"].values() for n in d.get("properties", {})})
+    return sorted({n.rstrip("!|") for fields in load_table(version).values() for n in fields if not set("*=") & set(n)})
 
 
 NAMES = st.sampled_from(sorted({*members("1.0"), *members("0.3"), "supported_interfaces", "type", "x-unknown"}))
@@ -40,61 +40,18 @@ def test_the_table_of_1_0_is_what_the_protobuf_says() -> None:
     assert render(fields_v1_0()) == shipped.read_text(encoding="utf-8"), "run python tools/card_fields.py"
 
 
-def test_a_table_becomes_a_schema() -> None:
-    fields = {
-        "a!": "text",
-        "b": "[Other]+",
-        "c": "{string}",
-        "d": "x|y",
-        "e": "object",
-        "f|": "boolean?",
-        "g|": "Other",
-    }
-    assert schema_of(fields) == {
-        "type": "object",
-        "properties": {
-            "a": {"type": "string", "minLength": 1},
-            "b": {"type": "array", "items": {"$ref": "#/$defs/Other"}, "minItems": 1},
-            "c": {"type": "object", "additionalProperties": {"type": "string"}},
-            "d": {"enum": ["x", "y"]},
-            "e": {"type": "object"},
-            "f": {"type": "boolean", "x-presence": True},
-            "g": {"$ref": "#/$defs/Other"},
-        },
-        "required": ["a"],
-        "oneOf": [{"required": ["f"]}, {"required": ["g"]}],
-    }
-    assert schema_of({"*": "[string]"}) == {
-        "type": "object",
-        "additionalProperties": {"type": "array", "items": {"type": "string"}},
-    }
-    by_type = schema_of({"type=a": "A", "type=b": "B"})
-    assert by_type["properties"] == {"type": {"enum": ["a", "b"]}}
-    assert by_type["required"] == ["type"]
-    assert by_type["allOf"][1] == {
-        "if": {"properties": {"type": {"const": "b"}}, "required": ["type"]},
-        "then": {"$ref": "#/$defs/B"},
-    }
-
-
-@pytest.mark.parametrize("version", ["1.0", "0.3"])
-def test_the_schemas_are_schemas_and_refuse_no_unknown_member(version: str) -> None:
-    from jsonschema import Draft202012Validator
-
-    schema = load_schema(version)
-    Draft202012Validator.check_schema(schema)
-    assert all(d.get("additionalProperties") is not False for d in schema["$defs"].values())
-
-
-def test_the_schema_of_1_0_knows_what_the_protobuf_says() -> None:
-    definitions = load_schema("1.0")["$defs"]
-    assert definitions["AgentCard"]["required"] == [
+def test_the_table_says_what_an_object_has() -> None:
+    card = members_of("AgentCard", {}, "1.0")
+    assert card.required == (
         *("capabilities", "defaultInputModes", "defaultOutputModes", "description"),
         *("name", "skills", "supportedInterfaces", "version"),
-    ]
-    assert len(definitions["SecurityScheme"]["oneOf"]) == 5
-    presence = {n for d in definitions.values() for n, p in d.get("properties", {}).items() if p.get("x-presence")}
-    assert presence == {"documentationUrl", "iconUrl", "streaming", "pushNotifications", "extendedAgentCard"}
+    )
+    assert card.types["iconUrl"] == "string?"
+    assert len(members_of("SecurityScheme", {}, "1.0").choices) == 5
+    assert members_of("{string}", {}, "1.0").rest == members_of("SecurityRequirement", {}, "0.3").rest[1:-1] == "string"
+    old = members_of("SecurityScheme", {"type": "http"}, "0.3")
+    assert (old.types["scheme"], old.required) == ("text", ("scheme", "type", "type"))
+    assert old.types["type"].split("|") == ["apiKey", "http", "oauth2", "openIdConnect", "mutualTLS"]
 
 
 @given(JSON)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import as_list, as_object, as_text, parse_json
 from pytest_a2a_bench.conformance.card.document import Ledger, Path, objects, show
-from pytest_a2a_bench.conformance.card.schema import PRESENCE, load_schema, resolve
+from pytest_a2a_bench.conformance.card.schema import Members, item_of, load_table, members_of
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.errors import MissingExtraError, ProtocolError
 
@@ -199,9 +199,6 @@ def _encode(data: bytes) -> str:
 # -- what is signed --
 
 
-Schema = Mapping[str, Any]
-
-
 class Payload(NamedTuple):
     """One reading of the signed content.
 
@@ -217,20 +214,19 @@ def payloads(card: Mapping[str, Any]) -> Iterator[Payload]:
     """Yield the canonical form of a card, and then the forms that signers are known to use instead."""
     # Signatures cannot be over themselves.
     plain = {k: v for k, v in card.items() if k != "signatures"}
-    root = load_schema("1.0")["$defs"]["AgentCard"]
     seen: set[bytes] = set()
     forms: tuple[tuple[Callable[[], Any], str, str], ...] = (
-        (lambda: _prune(plain, root, unknown=True), "", "the canonical form"),
+        (lambda: _prune(plain, unknown=True), "", "the canonical form"),
         # Readers on protobuf never see unknown members, so that their signers cannot have signed any.
-        (lambda: _prune(plain, root, unknown=False), "", "the canonical form without unknown members"),
+        (lambda: _prune(plain, unknown=False), "", "the canonical form without unknown members"),
         (lambda: plain, "SIGN-006", "the card with its optional default values left in"),
         (lambda: _without_empty(plain), "SIGN-006", "the card without any empty member, required ones included"),
         (
-            lambda: _without_empty(_prune(plain, root, unknown=False)),
+            lambda: _without_empty(_prune(plain, unknown=False)),
             "SIGN-006",
             "the card without any empty or unknown member, required ones included",
         ),
-        (lambda: {**_prune(plain, root, unknown=True), "signatures": []}, "SIGN-005", "the card with empty signatures"),
+        (lambda: {**_prune(plain, unknown=True), "signatures": []}, "SIGN-005", "the card with empty signatures"),
     )
     # The specified form comes first: the others are found only where it does not fit.
     for make, rule, how in forms:
@@ -258,31 +254,30 @@ def canonicalise(value: Any) -> bytes | None:
         return None
 
 
-def _prune(value: Any, schema: Schema, *, unknown: bool) -> Any:
+def _prune(value: Any, kind: str = "AgentCard", *, unknown: bool) -> Any:
     """Drop members that have their default value, unless they are REQUIRED or "optional" in the protobuf sense."""
-    schema = resolve(schema, "1.0")
+    kind = kind.removesuffix("?")
     if isinstance(value, list):
-        return [_prune(v, schema.get("items", {}), unknown=unknown) for v in value]
-    if not isinstance(value, dict) or not ("properties" in schema or "additionalProperties" in schema):
+        return [_prune(v, item_of(kind), unknown=unknown) for v in value]
+    members = members_of(kind, value, "1.0") if isinstance(value, dict) else Members()
+    if members == Members():
         return value
-    known, required = schema.get("properties", {}), schema.get("required", ())
-    rest = schema.get("additionalProperties")
     result = {}
     for name, inner in value.items():
-        if name in known:
-            if inner is not None and (name in required or not _is_default(inner, known[name])):
-                result[name] = _prune(inner, known[name], unknown=unknown)
-        elif rest is not None or unknown:
-            result[name] = _prune(inner, rest or {}, unknown=unknown)
+        known = members.types.get(name, "")
+        if known:
+            if inner is not None and (name in members.required or not _is_default(inner, known)):
+                result[name] = _prune(inner, known, unknown=unknown)
+        elif members.rest or unknown:
+            result[name] = _prune(inner, members.rest, unknown=unknown)
     return result
 
 
-def _is_default(value: Any, schema: Schema) -> bool:
+def _is_default(value: Any, kind: str) -> bool:
     """Return whether a field without presence has its default value; messages always have presence."""
-    if schema.get(PRESENCE) or "$ref" in schema:
+    if kind.endswith("?") or kind in load_table("1.0"):
         return False
-    is_map_or_array = "additionalProperties" in schema or schema.get("type") == "array"
-    return (value in ("", False) and isinstance(value, (str, bool))) or (is_map_or_array and value in ([], {}))
+    return (value in ("", False) and isinstance(value, (str, bool))) or (kind[0] in "[{" and value in ([], {}))
 
 
 def _without_empty(value: Any) -> Any:
