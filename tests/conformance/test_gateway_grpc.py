@@ -10,6 +10,7 @@ import subprocess
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -67,7 +68,7 @@ def pair_of(fault: GrpcFault) -> Iterator[Pair]:
     with contextlib.ExitStack() as stack:
         proxies = list[str]()
 
-        def own_address(card: dict[str, object], message: object) -> None:
+        def own_address(card: dict[str, Any]) -> None:
             text = json.dumps(card).replace(grpc_address(proxy.target), proxies[0])
             card.update(json.loads(text))
 

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from faulty_server import serve_app, serve_faulty
+from faulty_server import Between, Forward, Send, interposed
 from judged import collect
 from mutation import targets
 
 from pytest_a2a_bench.conformance import recurrence
-from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.health import BUSY, MOST_SECONDS, Pace
 from pytest_a2a_bench.conformance.target import targets_of
 
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-
 BROKEN = {"type": "http.response.start", "status": 500, "headers": [(b"content-type", b"text/plain")]}
 
 
-class Fragile:
+class Fragile(Between):
     """Passes requests on until one of a certain method has been answered, and breaks then; at once without one.
 
     :param recovers: how many answers are broken until it works again.
@@ -35,18 +30,12 @@ class Fragile:
     """
 
     def __init__(self, app: Any, method: str, recovers: int = 1_000_000, *, silently: bool = False) -> None:
+        super().__init__(app)
         self._silently = silently
-        self._app, self._method, self._left = app, method, 0 if method else recovers
+        self._method, self._left = method, 0 if method else recovers
         self._recovers = recovers
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST":
-            await self._app(scope, receive, send)
-            return
-        message = await receive()
-        while message.get("more_body"):
-            further = await receive()
-            message = {**further, "body": message["body"] + further["body"]}
+    async def handle(self, method: str, forward: Forward, send: Send) -> None:
         if self._left > 0:
             self._left -= 1
             if self._silently:
@@ -54,12 +43,8 @@ class Fragile:
             await send(BROKEN)
             await send({"type": "http.response.body", "body": b"Internal Server Error"})
             return
-
-        async def again() -> dict[str, Any]:
-            return message
-
-        await self._app(scope, again, send)
-        if json.loads(message["body"] or b"{}").get("method") == self._method:
+        await forward(send)
+        if method == self._method:
             self._left, self._method = self._recovers, ""
 
 
@@ -67,13 +52,7 @@ async def judge(
     method: str, *ids: str, concurrency: int, recovers: int = 1_000_000, silently: bool = False, timeout: float = 5.0
 ) -> dict[str, CheckResult]:
     groups = {"get-task", "cancel", "list-tasks", "validation"}
-    async with (
-        serve_faulty(variant="bare", transport="jsonrpc") as running,
-        serve_app(Fragile(running.server.app, method, recovers, silently=silently)) as url,
-    ):
-        card, _, _ = await fetch_card_async(running.url)
-        assert card is not None
-        card["supportedInterfaces"] = [{**card["supportedInterfaces"][0], "url": url}]
+    async with interposed(lambda app: Fragile(app, method, recovers, silently=silently)) as (card, url, _):
         found = await collect(
             targets(url, card, timeout),
             select=lambda p: p.requirement.id in ids if ids else p.requirement.group in groups,
@@ -133,42 +112,30 @@ FOR_EVER = 60.0
 """Seconds longer than anything is waited for here."""
 
 
-class Late:
+class Late(Between):
     """Keeps the end of answers to one method back.
 
     :param times: how many answers.
     """
 
     def __init__(self, app: Any, method: str, times: int) -> None:
-        self._app, self._method, self._times = app, method, times
+        super().__init__(app)
+        self._method, self._times = method, times
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        message = await receive()
-
-        async def again() -> Any:
-            return message if not given else await receive()
-
-        given: list[bool] = []
-        asked = json.loads(message.get("body") or b"{}") if scope.get("method") == "POST" else {}
-        is_late = asked.get("method") == self._method and self._times > 0
+    async def handle(self, method: str, forward: Forward, send: Send) -> None:
+        is_late = method == self._method and self._times > 0
         self._times -= is_late
 
-        async def hold(event: Any) -> None:
+        async def hold(event: dict[str, Any]) -> None:
             if is_late and event["type"] == "http.response.body" and not event.get("more_body"):
                 await asyncio.sleep(FOR_EVER)
             await send(event)
 
-        await self._app(scope, again, hold)
+        await forward(hold)
 
 
 async def judge_recurrence(method: str, times: int, *ids: str) -> Mapping[str, CheckResult]:
-    async with (
-        serve_faulty(None, "bare", transport="jsonrpc", step=0.05) as running,
-        serve_app(Late(running.server.app, method, times)) as url,
-    ):
-        card, _, _ = await fetch_card_async(running.url)
-        assert card is not None
-        card["supportedInterfaces"] = [{**card["supportedInterfaces"][0], "url": url}]
+    async with interposed(lambda app: Late(app, method, times), step=0.05) as (card, url, _):
         card["capabilities"] = {**card.get("capabilities", {}), "streaming": True}
         found = targets_of(card, url, scenarios=Scenarios({"task": "hi"}), timeout=2.0)
         results = await collect(found, select=lambda p: p.requirement.id in ids)

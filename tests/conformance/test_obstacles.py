@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import httpx
 import pytest
 from faulty.catalogue import FAULTS
 from faulty.fault import Fault
-from faulty_server import TOKENS, serve_app, serve_faulty, start_faulty
+from faulty_server import TOKENS, Between, Forward, Send, interposed, serve_app, serve_faulty, start_faulty
 from judged import collect
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -101,43 +100,35 @@ def test_an_agent_that_refuses_only_unknown_tasks_is_judged() -> None:
     assert result.outcome == "passed"
 
 
-class Slow:
+class Slow(Between):
     """Answers as another application does, later.
 
     :param methods: to these requests only; to all where there is none.
     """
 
     def __init__(self, app: Any, seconds: float, methods: tuple[str, ...] = ()) -> None:
-        self._app, self._seconds, self._methods = app, seconds, methods
+        super().__init__(app)
+        self._seconds, self._methods = seconds, methods
         self.asked: list[str] = []
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        message = await receive()
-
-        async def again() -> Any:
-            return message
-
-        method = json.loads(message.get("body") or b"{}").get("method") if scope.get("method") == "POST" else ""
-        if scope.get("method") == "POST" and (not self._methods or method in self._methods):
+    async def handle(self, method: str, forward: Forward, send: Send) -> None:
+        if not self._methods or method in self._methods:
             self.asked.append(method)
             await asyncio.sleep(self._seconds)
-        await self._app(scope, again, send)
+        await forward(send)
 
 
 async def slow(seconds: float, methods: tuple[str, ...], timeout: float, groups: set[str]) -> Any:
     """Judge a slow agent, and return the results and what it was asked that it kept waiting."""
-    async with serve_faulty(None, "bare", transport="jsonrpc", step=60.0) as running:
-        agent = Slow(running.server.app, seconds, methods)
-        return await judge_slow(agent, running.url, timeout, groups), agent.asked
+    agents: list[Slow] = []
 
+    def wrap(app: Any) -> Slow:
+        agents.append(Slow(app, seconds, methods))
+        return agents[0]
 
-async def judge_slow(agent: Slow, served: str, timeout: float, groups: set[str]) -> tuple[CheckResult, ...]:
-    async with serve_app(agent) as url:
-        card, _, _ = await fetch_card_async(served)
-        assert card is not None
-        card["supportedInterfaces"] = [{**card["supportedInterfaces"][0], "url": url}]
+    async with interposed(wrap, step=60.0) as (card, url, _):
         found = targets_of(card, url, scenarios=Scenarios({"slow": "slow please"}), timeout=timeout)
-        return await collect(found, select=lambda p: p.requirement.group in groups)
+        return await collect(found, select=lambda p: p.requirement.group in groups), agents[0].asked
 
 
 @pytest.mark.slow
@@ -164,15 +155,21 @@ def test_a_late_answer_is_an_error_and_names_the_timeout_option() -> None:
     assert {r.requirement.id for r in judged if r.outcome == "passed"} >= {"GET-002"}
 
 
+class Tardy(Between):
+    """Does at once what it is told, and answers messages two seconds later."""
+
+    async def handle(self, method: str, forward: Forward, send: Send) -> None:
+        async def later(event: dict[str, Any]) -> None:
+            if method == "SendMessage" and event["type"] == "http.response.start":
+                await asyncio.sleep(2.0)
+            await send(event)
+
+        await forward(later)
+
+
 async def late_tasks() -> tuple[list[str], list[str]]:
     """Let an agent answer messages too late, and return its tasks' states and what the run says that it left."""
-    async with (
-        serve_faulty(None, "bare", transport="jsonrpc", step=60.0) as running,
-        serve_app(Tardy(running.server.app, 2.0)) as url,
-    ):
-        card, _, _ = await fetch_card_async(running.url)
-        assert card is not None
-        card["supportedInterfaces"] = [{**card["supportedInterfaces"][0], "url": url}]
+    async with interposed(Tardy, step=60.0) as (card, url, agent):
         found = targets_of(card, url, scenarios=Scenarios({"slow": "slow please"}), timeout=0.5)
         left: list[str] = []
         async for _ in run_checks(found, select=lambda p: p.requirement.id == "SEND-004", left=left):
@@ -180,29 +177,8 @@ async def late_tasks() -> tuple[list[str], list[str]]:
         async with httpx.AsyncClient() as client:
             asked = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
             headers = {"A2A-Version": "1.0"}
-            listed = (await client.post(running.url, json=asked, headers=headers)).json()["result"]["tasks"]
+            listed = (await client.post(agent, json=asked, headers=headers)).json()["result"]["tasks"]
         return [state_of(task) for task in listed], left
-
-
-class Tardy(Slow):
-    """Does at once what it is told, and answers messages later."""
-
-    def __init__(self, app: Any, seconds: float) -> None:
-        super().__init__(app, 0.0)
-        self._late = seconds
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        message = await receive()
-
-        async def again() -> Any:
-            return message
-
-        async def later(event: Any) -> None:
-            if b"SendMessage" in (message.get("body") or b"") and event["type"] == "http.response.start":
-                await asyncio.sleep(self._late)
-            await send(event)
-
-        await self._app(scope, again, later)
 
 
 def test_tasks_of_messages_that_were_answered_too_late_are_found_and_cancelled() -> None:
@@ -215,13 +191,7 @@ def test_tasks_of_messages_that_were_answered_too_late_are_found_and_cancelled()
 
 async def lost_messages() -> list[str]:
     """Send messages that nobody ever answers, and return what the run says that it left."""
-    async with (
-        serve_faulty(None, "bare", transport="jsonrpc") as running,
-        serve_app(Slow(running.server.app, 30.0, ("SendMessage",))) as url,
-    ):
-        card, _, _ = await fetch_card_async(running.url)
-        assert card is not None
-        card["supportedInterfaces"] = [{**card["supportedInterfaces"][0], "url": url}]
+    async with interposed(lambda app: Slow(app, 30.0, ("SendMessage",))) as (card, url, _):
         left: list[str] = []
         found = targets_of(card, url, timeout=0.5)
         async for _ in run_checks(found, select=lambda p: p.requirement.id == "SEND-001", left=left):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
+import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 Card = dict[str, Any]
 Break = Callable[[Card], None]
@@ -211,37 +213,23 @@ def encode(header: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(header).encode()).rstrip(b"=").decode()
 
 
+def _holder(card: Card, path: tuple[str | int, ...]) -> Any:
+    return functools.reduce(lambda at, step: at[step], path[:-1], cast("Any", card))
+
+
 def put(*path: str | int, value: Any) -> Break:
     """Return a change that sets one member."""
-
-    def change(card: Card) -> None:
-        at: Any = card
-        for step in path[:-1]:
-            at = at[step]
-        at[path[-1]] = value
-
-    return change
+    return lambda card: operator.setitem(_holder(card, path), path[-1], value)
 
 
 def drop(*path: str | int) -> Break:
     """Return a change that removes one member."""
-
-    def change(card: Card) -> None:
-        at: Any = card
-        for step in path[:-1]:
-            at = at[step]
-        del at[path[-1]]
-
-    return change
+    return lambda card: operator.delitem(_holder(card, path), path[-1])
 
 
 def rename(old: str, new: str) -> Break:
     """Return a change that renames a member of the card."""
-
-    def change(card: Card) -> None:
-        card[new] = card.pop(old)
-
-    return change
+    return lambda card: operator.setitem(card, new, card.pop(old))
 
 
 def also(*changes: Break) -> Break:

@@ -3,18 +3,63 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from faulty.serving import FaultyOptions, Running, serve_app, serving
 from in_thread import served_in_thread
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
+from pytest_a2a_bench.conformance.card import fetch_card_async
 
-__all__ = ["TOKENS", "Running", "serve_app", "serve_faulty", "start_faulty"]
+__all__ = ["TOKENS", "Between", "Running", "interposed", "serve_app", "serve_faulty", "start_faulty"]
 
 TOKENS = ("first-token", "second-token")
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Forward = Callable[[Send], Awaitable[None]]
+
+
+class Between:
+    """An application before another one, which gets each call's body at once; subclasses say what becomes of it."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def handle(self, method: str, forward: Forward, send: Send) -> None:
+        """Answer a call of a JSON-RPC method; ``forward(send)`` lets the other application answer."""
+        await forward(send)
+
+    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self.app(scope, receive, send)
+            return
+        message = await receive()
+        while message.get("more_body"):
+            further = await receive()
+            message = {**further, "body": message["body"] + further["body"]}
+
+        async def again() -> Any:
+            return message
+
+        with contextlib.suppress(ValueError):
+            call = json.loads(message["body"])
+            await self.handle(call.get("method", ""), lambda send: self.app(scope, again, send), send)
+            return
+        await self.app(scope, again, send)
+
+
+@contextlib.asynccontextmanager
+async def interposed(
+    wrap: Callable[[Any], Any], *, step: float = 0.2
+) -> AsyncIterator[tuple[dict[str, Any], str, str]]:
+    """Serve the bare agent with JSON-RPC alone behind another application; gives card, URL and the agent's own URL."""
+    async with serve_faulty(None, "bare", transport="jsonrpc", step=step) as running:
+        async with serve_app(wrap(running.server.app)) as url:
+            card, _, _ = await fetch_card_async(running.url)
+            assert card is not None
+            yield {**card, "supportedInterfaces": [{**card["supportedInterfaces"][0], "url": url}]}, url, running.url
 
 
 class Started(NamedTuple):

@@ -17,33 +17,33 @@ _CARD = "/.well-known/agent-card.json"
 # -- pieces --
 
 
-def on_card(change: Callable[[dict[str, Any], Message], None]) -> Callable[[Message], None]:
+Change = Callable[[Message], Any]
+
+
+def is_card(message: Message) -> bool:
+    """Whether a request, or an answer, is about the card."""
+    return "/.well-known/" in (message.asked or message).path
+
+
+def unless_card(change: Change) -> Change:
+    """Leave the card alone."""
+    return lambda message: None if is_card(message) else change(message)
+
+
+def card_only(change: Change) -> Change:
+    """Change the answer with the card alone."""
+    return lambda message: change(message) if is_card(message) else None
+
+
+def on_card(change: Callable[[dict[str, Any]], object]) -> Change:
     """Change the card's JSON."""
-
-    def answer(message: Message) -> None:
-        assert message.asked is not None
-        if "/.well-known/" in message.asked.path and message.status == 200:
-            card = json.loads(message.body)
-            change(card, message)
-            message.body = json.dumps(card).encode()
-
-    return answer
+    return card_only(lambda message: on_json(change)(message) if message.status == 200 else None)
 
 
-def addresses(write: Callable[[str], str]) -> Callable[[Message], None]:
-    """Write the addresses of all interfaces anew."""
+def on_json(change: Callable[[dict[str, Any]], object]) -> Change:
+    """Change the JSON of a request or an answer, where it is an object."""
 
-    def change(card: dict[str, Any], message: Message) -> None:
-        for entry in card["supportedInterfaces"]:
-            entry["url"] = write(entry["url"])
-
-    return on_card(change)
-
-
-def on_rpc(change: Callable[[dict[str, Any]], None]) -> Callable[[Message], None]:
-    """Change the JSON of every request but the card's."""
-
-    def request(message: Message) -> None:
+    def alter(message: Message) -> None:
         try:
             body = json.loads(message.body or b"null")
         except ValueError:
@@ -52,25 +52,17 @@ def on_rpc(change: Callable[[dict[str, Any]], None]) -> Callable[[Message], None
             change(body)
             message.body = json.dumps(body).encode()
 
-    return request
+    return alter
 
 
-def on_answer(change: Callable[[dict[str, Any]], None]) -> Callable[[Message], None]:
+def on_answer(change: Callable[[dict[str, Any]], object]) -> Change:
     """Change the JSON of every answer but the card."""
+    return unless_card(on_json(change))
 
-    def answer(message: Message) -> None:
-        assert message.asked is not None
-        if "/.well-known/" in message.asked.path:
-            return
-        try:
-            body = json.loads(message.body or b"null")
-        except ValueError:
-            return
-        if isinstance(body, dict):
-            change(body)
-            message.body = json.dumps(body).encode()
 
-    return answer
+def addresses(write: Callable[[str], str]) -> Change:
+    """Write the addresses of all interfaces anew."""
+    return on_card(lambda card: [entry.update(url=write(entry["url"])) for entry in card["supportedInterfaces"]])
 
 
 def method(message: Message) -> str:
@@ -94,42 +86,14 @@ def config_in(body: dict[str, Any]) -> dict[str, Any]:
     return inside if isinstance(inside, dict) else params if "url" in params else {}
 
 
-def without_header(name: str) -> Callable[[Message], None]:
+def without_header(name: str) -> Change:
     """Remove a header."""
-
-    def change(message: Message) -> None:
-        message.headers.pop(name, None)
-
-    return change
+    return lambda message: message.headers.pop(name, None) and None
 
 
-def header(name: str, value: str) -> Callable[[Message], None]:
+def header(name: str, value: str) -> Change:
     """Set a header."""
-
-    def change(message: Message) -> None:
-        message.headers[name] = value
-
-    return change
-
-
-def unless_card(change: Callable[[Message], Any]) -> Callable[[Message], None]:
-    """Leave the card alone."""
-
-    def answer(message: Message) -> None:
-        if "/.well-known/" not in (message.asked or message).path:
-            change(message)
-
-    return answer
-
-
-def card_only(change: Callable[[Message], Any]) -> Callable[[Message], None]:
-    """Change the answer with the card alone."""
-
-    def answer(message: Message) -> None:
-        if "/.well-known/" in (message.asked or message).path:
-            change(message)
-
-    return answer
+    return lambda message: message.headers.update({name: value})
 
 
 # -- requests --
@@ -295,24 +259,12 @@ def compress(message: Message) -> None:
     message.headers["content-encoding"] = "gzip"
 
 
-def card_members(card: dict[str, Any], message: Message) -> None:
+def card_members(card: dict[str, Any]) -> None:
     for name in set(card) - {"name", "description", "version", "supportedInterfaces", "capabilities", "skills"}:
         del card[name]
 
 
-def no_streaming(card: dict[str, Any], message: Message) -> None:
-    card["capabilities"]["streaming"] = False
-
-
-def one_interface(card: dict[str, Any], message: Message) -> None:
-    del card["supportedInterfaces"][1:]
-
-
-def rename(card: dict[str, Any], message: Message) -> None:
-    card["description"] = "An agent behind the gateway."
-
-
-def old_address(card: dict[str, Any], message: Message) -> None:
+def old_address(card: dict[str, Any]) -> None:
     card["url"] = card["supportedInterfaces"][0]["url"]
     for entry in card["supportedInterfaces"]:
         entry["url"] = "http://agent.internal.svc.cluster.local:8080/"
@@ -428,9 +380,20 @@ FAULTS = (
     Fault("card's type", "GW-002", "", answer=card_only(header("content-type", "text/plain"))),
     Fault("card's caching", "GW-002", "", answer=card_only(without_header("cache-control"))),
     Fault("card's members", "GW-003", "litellm 28860", answer=on_card(card_members)),
-    Fault("card's streaming", "GW-003", "", answer=on_card(no_streaming)),
-    Fault("card's interfaces", "GW-003", "", answer=on_card(one_interface)),
-    Fault("old signature", "GW-004", "agentgateway 2701", answer=on_card(rename), agent="signed"),
+    Fault("card's streaming", "GW-003", "", answer=on_card(lambda card: card["capabilities"].update(streaming=False))),
+    Fault(
+        "card's interfaces",
+        "GW-003",
+        "",
+        answer=on_card(lambda card: card["supportedInterfaces"].__delitem__(slice(1, None))),
+    ),
+    Fault(
+        "old signature",
+        "GW-004",
+        "agentgateway 2701",
+        answer=on_card(lambda card: card.update(description="An agent behind it.")),
+        agent="signed",
+    ),
     # Requests.
     Fault("methods lost", "GW-005", "litellm 28664", request=only_messages),
     Fault("redirect", "GW-005", "", request=add_slash),
@@ -439,17 +402,17 @@ FAULTS = (
     Fault("version lost", "GW-006", "aisix 911", request=without_header("a2a-version")),
     Fault("version set", "GW-006", "", request=header("a2a-version", "1.0")),
     Fault("extensions lost", "GW-007", "context-forge 4895", request=without_header("a2a-extensions")),
-    Fault("message id", "GW-008", "context-forge 4590", request=on_rpc(set_message_id)),
-    Fault("metadata lost", "GW-008", "context-forge 3620", request=on_rpc(drop_metadata)),
-    Fault("task lost", "GW-008", "agentstack 1591", request=on_rpc(drop_task)),
+    Fault("message id", "GW-008", "context-forge 4590", request=on_json(set_message_id)),
+    Fault("metadata lost", "GW-008", "context-forge 3620", request=on_json(drop_metadata)),
+    Fault("task lost", "GW-008", "agentstack 1591", request=on_json(drop_task)),
     Fault("sent twice", "GW-008", "Envoy's retries", retries=True, waits=True),
-    Fault("text escaped", "GW-008", "", request=on_rpc(escape_text), waits=True),
+    Fault("text escaped", "GW-008", "", request=on_json(escape_text), waits=True),
     # Answers.
     Fault("unknown members lost", "GW-009", "", answer=on_answer(drop_vendor), waits=True),
     Fault("answers kept", "GW-009", "nginx's proxy_cache", **keep_answers(), waits=True),
     Fault("members added", "GW-009", "", answer=on_answer(add_nulls), waits=True),
-    Fault("context injected", "GW-010", "litellm 28664", request=on_rpc(set_context)),
-    Fault("request id", "GW-010", "context-forge 4590", request=on_rpc(set_rpc_id)),
+    Fault("context injected", "GW-010", "litellm 28664", request=on_json(set_context)),
+    Fault("request id", "GW-010", "context-forge 4590", request=on_json(set_rpc_id)),
     Fault("task ids", "GW-010", "", answer=on_answer(own_task_ids)),
     Fault("plain text", "GW-011", "", answer=unless_card(header("content-type", "text/plain"))),
     Fault("compressed", "GW-011", "nginx's gzip", answer=unless_card(compress)),
@@ -480,8 +443,8 @@ FAULTS = (
     Fault("cut when idle", "GW-020", "CopilotKit 6980, agentgateway 248", events=cut_when_idle, waits=True),
     Fault("events' ids", "GW-010", "", events=other_ids),
     # Push notifications and credentials.
-    Fault("webhook", "GW-021", "", request=on_rpc(set_webhook), waits=True),
-    Fault("webhook's credentials", "GW-021", "", request=on_rpc(drop_authentication)),
+    Fault("webhook", "GW-021", "", request=on_json(set_webhook), waits=True),
+    Fault("webhook's credentials", "GW-021", "", request=on_json(drop_authentication)),
     Fault(
         "Authorization lost",
         "GW-022",

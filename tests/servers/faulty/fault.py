@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from faulty.problems import A2A_KINDS, Problem
+from faulty.problems import A2A_KINDS, Problem, failure
 
 Json = dict[str, Any]
 
@@ -303,6 +303,35 @@ def body(change: Callable[[Json], Any]) -> Callable[[Packet], Packet]:
         return packet._replace(body=json.dumps(parsed if changed is None else changed).encode())
 
     return hook
+
+
+def card_fault(change: Callable[[Json], object]) -> Fault:
+    """Return a fault of the published card, which the change alters in place."""
+
+    def hook(card: Json) -> Json:
+        change(card)
+        return card
+
+    return Fault(card=hook)
+
+
+def lacking(operation: str) -> Fault:
+    """Return a fault of a server that does not have an operation."""
+    return refusing(operation, lambda _: True, "MethodNotFound", f"there is no method {operation!r}")
+
+
+def refusing(operation: str, when: Callable[[Json], Any], kind: str, *message: str) -> Fault:
+    """Return a fault of a server that answers some requests of an operation with an error.
+
+    :param when: tells of the parameters whether they are those.
+    """
+
+    def hook(call: FaultyCall, params: Json) -> Json:
+        if call.operation == operation and when(params):
+            raise failure(kind, *message)
+        return params
+
+    return Fault(request=hook)
 
 
 async def single(event: Json) -> AsyncIterator[Json]:

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from faulty.fault import Fault, Json, Packet, delivery_headers
-
-
-def _card(change: Callable[[Json], object]) -> Fault:
-    """Return a fault of the published card, which the change alters in place."""
-
-    def hook(card: Json) -> Json:
-        change(card)
-        return card
-
-    return Fault(card=hook)
+from faulty.fault import Fault, Json, Packet, card_fault, delivery_headers
 
 
 def _served(hook: Callable[[Packet], Packet]) -> Fault:
@@ -58,60 +48,60 @@ def _name_twice(packet: Packet) -> Packet:
 
 
 CARD_FAULTS: dict[str, Fault] = {
-    "card-odd-binding": _card(_second_interface(protocolBinding="WEBSOCKET", url="https://example.com/socket")),
-    "card-extension-version": _card(
+    "card-odd-binding": card_fault(_second_interface(protocolBinding="WEBSOCKET", url="https://example.com/socket")),
+    "card-extension-version": card_fault(
         lambda card: card["capabilities"]["extensions"][0].update(uri="https://example.com/echo")
     ),
-    "card-implicit-flow": _card(_implicit),
-    "card-extended-no-scheme": _card(lambda card: card["capabilities"].update(extendedAgentCard=True)),
-    "card-not-served": _card(_second_interface(protocolVersion="0.3")),
-    "card-doubled-path": _card(
+    "card-implicit-flow": card_fault(_implicit),
+    "card-extended-no-scheme": card_fault(lambda card: card["capabilities"].update(extendedAgentCard=True)),
+    "card-not-served": card_fault(_second_interface(protocolVersion="0.3")),
+    "card-doubled-path": card_fault(
         lambda card: [i.update(url=f"{i['url'].rstrip('/')}/a2a/a2a") for i in card["supportedInterfaces"][:1]]
     ),
-    "card-hidden-binding": _card(_only_rpc),
+    "card-hidden-binding": card_fault(_only_rpc),
     "card-wrong-date": _served(delivery_headers(last_modified="yesterday")),
-    "card-wrong-type": _card(lambda card: card.update(version=1)),
+    "card-wrong-type": card_fault(lambda card: card.update(version=1)),
     "card-twice": _served(_name_twice),
-    "card-icon": _card(lambda card: card.update(iconUrl="icon.png")),
-    "card-future-version": _card(_second_interface(protocolVersion="2.7")),
-    "card-double-interface": _card(_second_interface()),
+    "card-icon": card_fault(lambda card: card.update(iconUrl="icon.png")),
+    "card-future-version": card_fault(_second_interface(protocolVersion="2.7")),
+    "card-double-interface": card_fault(_second_interface()),
     "card-missing": _served(lambda packet: Packet(404, {"content-type": "text/plain"}, b"not found")),
     "card-html": _served(_html),
     "card-array": _served(lambda packet: packet._replace(body=b"[" + packet.body + b"]")),
-    "card-no-name": _card(lambda card: card.pop("name")),
-    "card-no-version": _card(lambda card: card.pop("version")),
-    "card-no-capabilities": _card(lambda card: card.pop("capabilities")),
-    "card-no-skills": _card(lambda card: card.update(skills=[])),
-    "card-no-tags": _card(lambda card: card["skills"][0].pop("tags")),
-    "card-empty-skill-id": _card(_skill(id="")),
-    "card-no-protocol-version": _card(lambda card: card["supportedInterfaces"][0].pop("protocolVersion")),
-    "card-wrong-binding": _card(_interface(protocolBinding="HTTP+JSON")),
-    "card-relative-url": _card(_interface(url="/")),
-    "card-patch-version": _card(_interface(protocolVersion="1.0.1")),
-    "card-snake-case": _card(_snake),
+    "card-no-name": card_fault(lambda card: card.pop("name")),
+    "card-no-version": card_fault(lambda card: card.pop("version")),
+    "card-no-capabilities": card_fault(lambda card: card.pop("capabilities")),
+    "card-no-skills": card_fault(lambda card: card.update(skills=[])),
+    "card-no-tags": card_fault(lambda card: card["skills"][0].pop("tags")),
+    "card-empty-skill-id": card_fault(_skill(id="")),
+    "card-no-protocol-version": card_fault(lambda card: card["supportedInterfaces"][0].pop("protocolVersion")),
+    "card-wrong-binding": card_fault(_interface(protocolBinding="HTTP+JSON")),
+    "card-relative-url": card_fault(_interface(url="/")),
+    "card-patch-version": card_fault(_interface(protocolVersion="1.0.1")),
+    "card-snake-case": card_fault(_snake),
     "card-no-cache-control": _served(delivery_headers(cache_control=None)),
     "card-no-etag": _served(delivery_headers(etag=None)),
-    "card-secret": _card(
+    "card-secret": card_fault(
         lambda card: card["supportedInterfaces"][0].update(
             url=card["supportedInterfaces"][0]["url"].replace("://", "://admin:hunter2@")
         )
     ),
-    "card-two-schemes": _card(
+    "card-two-schemes": card_fault(
         lambda card: card["securitySchemes"]["bearer"].update(
             apiKeySecurityScheme={"location": "header", "name": "X-Key"}
         )
     ),
-    "card-dangling-scheme": _card(
+    "card-dangling-scheme": card_fault(
         lambda card: card["securityRequirements"].append({"schemes": {"nobody": {"list": []}}})
     ),
-    "card-double-skill": _card(lambda card: card["skills"].append(dict(card["skills"][0]))),
-    "card-modes": _card(lambda card: card.update(defaultInputModes=["text"])),
-    "card-provider": _card(lambda card: card["provider"].pop("url")),
-    "card-extension-uri": _card(lambda card: card["capabilities"]["extensions"][0].pop("uri")),
-    "card-leftovers": _card(
+    "card-double-skill": card_fault(lambda card: card["skills"].append(dict(card["skills"][0]))),
+    "card-modes": card_fault(lambda card: card.update(defaultInputModes=["text"])),
+    "card-provider": card_fault(lambda card: card["provider"].pop("url")),
+    "card-extension-uri": card_fault(lambda card: card["capabilities"]["extensions"][0].pop("uri")),
+    "card-leftovers": card_fault(
         lambda card: card.update(preferredTransport="JSONRPC", url=card["supportedInterfaces"][0]["url"])
     ),
-    "card-null": _card(lambda card: card.update(iconUrl=None)),
+    "card-null": card_fault(lambda card: card.update(iconUrl=None)),
 }
 
 

@@ -17,11 +17,13 @@ from faulty.fault import (
     error_as,
     headers,
     ignoring,
+    lacking,
     losing,
     only,
+    refusing,
     setting,
 )
-from faulty.problems import Problem, failure
+from faulty.problems import Problem
 
 _WITH_CODES = (
     "TaskNotFound",
@@ -93,17 +95,6 @@ def _called(media_type: str) -> Any:
     return hook
 
 
-def _lacks(operation: str) -> Fault:
-    """Return a fault of a server that does not have an operation."""
-
-    def hook(call: FaultyCall, params: Json) -> Json:
-        if call.operation == operation:
-            raise failure("MethodNotFound", f"there is no method {operation!r}")
-        return params
-
-    return Fault(request=hook)
-
-
 def _rpc_error(change: Callable[[Json], None]) -> Fault:
     """Return a fault of the ``error`` member of JSON-RPC, which the change alters in place."""
 
@@ -130,17 +121,8 @@ def _detail(change: Callable[[Json], Json]) -> Fault:
 
 
 def breaking(operation: str, when: Callable[[Json], Any], kind: str = "Internal") -> Fault:
-    """Return a fault of a server that answers some valid requests of an operation with an error.
-
-    :param when: tells of the parameters whether they are those.
-    """
-
-    def hook(call: FaultyCall, params: Json) -> Json:
-        if call.operation == operation and when(params):
-            raise failure(kind)
-        return params
-
-    return Fault(request=hook)
+    """Return a fault of a server that answers some valid requests of an operation with an error."""
+    return refusing(operation, when, kind)
 
 
 def _configured(name: str) -> Callable[[Json], Any]:
@@ -169,8 +151,8 @@ BREAKDOWNS: dict[str, tuple[str, Callable[[Json], Any]]] = {
 ERROR_FAULTS: dict[str, Fault] = {
     **_codes(),
     **{f"break-{name}": breaking(*found) for name, found in BREAKDOWNS.items()},
-    "rest-no-subscribe": _lacks("SubscribeToTask"),
-    "grpc-no-list": _lacks("ListTasks"),
+    "rest-no-subscribe": lacking("SubscribeToTask"),
+    "grpc-no-list": lacking("ListTasks"),
     "grpc-lost-artifacts": Fault(event=losing("artifactUpdate")),
     "error-no-message": _rpc_error(lambda e: e.update(message="")),
     "error-text-code": _rpc_error(lambda e: e.update(code=str(e["code"]))),
@@ -201,13 +183,13 @@ ERROR_FAULTS: dict[str, Fault] = {
     "id-missing": Fault(envelope=lambda _, envelope: dropped(envelope, "id")),
     "jsonrpc-missing": Fault(envelope=lambda _, envelope: dropped(envelope, "jsonrpc")),
     "jsonrpc-text": Fault(packet=_called("text/plain")),
-    "jsonrpc-no-list": _lacks("ListTasks"),
-    "rest-no-list": _lacks("ListTasks"),
+    "jsonrpc-no-list": lacking("ListTasks"),
+    "rest-no-list": lacking("ListTasks"),
     "rest-json": Fault(packet=_called("application/json")),
     "rest-query-names": Fault(request=ignoring("ListTasks", "pageSize")),
     "rest-query-values": Fault(request=ignoring("ListTasks", "status", "includeArtifacts", "statusTimestampAfter")),
     "rest-escapes": Fault(request=_ascii_query),
-    "grpc-unimplemented": _lacks("GetTask"),
+    "grpc-unimplemented": lacking("GetTask"),
     "grpc-other-task": Fault(
         reply=only("GetTask", lambda r: {**r, "status": {**r["status"], "state": "TASK_STATE_FAILED"}})
     ),

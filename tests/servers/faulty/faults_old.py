@@ -9,49 +9,24 @@ from faulty.fault import (
     Fault,
     FaultyCall,
     Json,
+    card_fault,
     delivery_headers,
+    each_object,
     error_as,
     headers,
-    objects_in,
+    lacking,
 )
 from faulty.problems import Problem, failure
 
 
-def _card(change: Callable[[Json], Any]) -> Fault:
-    """Return a fault of the published card, which the change alters in place."""
-
-    def hook(card: Json) -> Json:
-        change(card)
-        return card
-
-    return Fault(card=hook)
-
-
 def _each(change: Callable[[Json], Any]) -> Fault:
     """Return a fault of every object of a result or event, which the change alters in place."""
-
-    def hook(_: FaultyCall, result: Any) -> Any:
-        for found in list(objects_in(result)):
-            change(found)
-        return result
-
-    return Fault(spelling=hook)
+    return Fault(spelling=each_object(change))
 
 
 def _with(member: str, change: Callable[[Json], Any]) -> Fault:
     """Return the like for the objects with a member."""
     return _each(lambda found: change(found) if member in found else None)
-
-
-def _lacking(operation: str) -> Fault:
-    """Return a fault that does not know an operation."""
-
-    def hook(call: FaultyCall, params: Json) -> Json:
-        if call.operation == operation:
-            raise failure("MethodNotFound")
-        return params
-
-    return Fault(request=hook)
 
 
 def _state(old: str, new: str) -> Fault:
@@ -111,29 +86,29 @@ def _broken_on(binding: str, kind: str) -> Fault:
 
 
 OLD_FAULTS: dict[str, Fault] = {
-    "old-card-no-url": _card(lambda card: card.pop("url")),
-    "old-card-no-version": _card(lambda card: card.pop("protocolVersion")),
-    "old-card-no-transport": _card(lambda card: card.pop("preferredTransport")),
-    "old-card-two-transports": _card(
+    "old-card-no-url": card_fault(lambda card: card.pop("url")),
+    "old-card-no-version": card_fault(lambda card: card.pop("protocolVersion")),
+    "old-card-no-transport": card_fault(lambda card: card.pop("preferredTransport")),
+    "old-card-two-transports": card_fault(
         lambda card: card["additionalInterfaces"].append({"url": card["url"], "transport": "WEBSOCKET"})
     ),
-    "old-card-main-url": _card(lambda card: card.update(additionalInterfaces=card["additionalInterfaces"][1:])),
-    "old-card-scheme-type": _card(lambda card: card["securitySchemes"]["bearer"].pop("type")),
-    "old-card-dangling-scheme": _card(lambda card: card.update(security=[{"nobody": []}])),
-    "old-card-extended-text": _card(lambda card: card.update(supportsAuthenticatedExtendedCard="yes")),
-    "old-card-extended-no-scheme": _card(lambda card: card.update(supportsAuthenticatedExtendedCard=True)),
-    "old-card-newer-version": _card(lambda card: card.update(protocolVersion="2.0.0")),
-    "old-card-newer-members": _card(lambda card: card.update(securityRequirements=[])),
-    "old-card-relative-url": _card(lambda card: card.update(url="/rpc", additionalInterfaces=[])),
-    "old-card-misspelt-transport": _card(lambda card: card["additionalInterfaces"][-1].update(transport="gRPC")),
-    "old-card-wrong-transport": _card(
+    "old-card-main-url": card_fault(lambda card: card.update(additionalInterfaces=card["additionalInterfaces"][1:])),
+    "old-card-scheme-type": card_fault(lambda card: card["securitySchemes"]["bearer"].pop("type")),
+    "old-card-dangling-scheme": card_fault(lambda card: card.update(security=[{"nobody": []}])),
+    "old-card-extended-text": card_fault(lambda card: card.update(supportsAuthenticatedExtendedCard="yes")),
+    "old-card-extended-no-scheme": card_fault(lambda card: card.update(supportsAuthenticatedExtendedCard=True)),
+    "old-card-newer-version": card_fault(lambda card: card.update(protocolVersion="2.0.0")),
+    "old-card-newer-members": card_fault(lambda card: card.update(securityRequirements=[])),
+    "old-card-relative-url": card_fault(lambda card: card.update(url="/rpc", additionalInterfaces=[])),
+    "old-card-misspelt-transport": card_fault(lambda card: card["additionalInterfaces"][-1].update(transport="gRPC")),
+    "old-card-wrong-transport": card_fault(
         lambda card: card["additionalInterfaces"][1].update(url=f"{card['url'].rstrip('/')}/nowhere")
     ),
     "old-card-html": Fault(card_packet=delivery_headers(content_type="text/html")),
-    "old-card-secret": _card(lambda card: card.update(url=card["url"].replace("://", "://admin:hunter2@"))),
-    "old-no-resubscribe": _lacking("SubscribeToTask"),
-    "old-no-cancel": _lacking("CancelTask"),
-    "old-no-get": _lacking("GetTask"),
+    "old-card-secret": card_fault(lambda card: card.update(url=card["url"].replace("://", "://admin:hunter2@"))),
+    "old-no-resubscribe": lacking("SubscribeToTask"),
+    "old-no-cancel": lacking("CancelTask"),
+    "old-no-get": lacking("GetTask"),
     "old-text-answers": Fault(packet=headers(content_type="text/plain")),
     "old-other-id": Fault(envelope=lambda call, envelope: {**envelope, "id": "other"}),
     "old-jsonrpc-1.0": Fault(envelope=lambda call, envelope: {**envelope, "jsonrpc": "1.0"}),

@@ -37,7 +37,7 @@ def org() -> Iterator[LocalOrg]:
     org.close()
 
 
-@in_one_test(("query", "records"), GIVEN, ids=lambda each: str(each)[:70])
+@in_one_test(("query", "records"), GIVEN.items(), ids=lambda each: str(each)[:70])
 def test_select(org: LocalOrg, query: str, records: list[dict[str, Any]]) -> None:
     result = org.run(query)
     assert [plain(record) for record in result.records] == records
@@ -119,8 +119,8 @@ def test_count_agrees(org: LocalOrg, sobject: str, condition: str, numbers: list
 # What the org refuses, in Salesforce's codes and words, with the place.
 
 
-@in_one_test(("marked", "code", "text"), REFUSED, ids=lambda each: str(each)[:70])
-def test_refusal(org: LocalOrg, marked: str, code: str, text: str) -> None:
+@in_one_test(("code", "marked", "text"), [(code, *one) for code in REFUSED for one in REFUSED[code].items()])
+def test_refusal(org: LocalOrg, code: str, marked: str, text: str) -> None:
     query = marked.replace("^", "")
     with pytest.raises(OrgError) as caught:
         org.run(query)

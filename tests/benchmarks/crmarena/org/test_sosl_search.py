@@ -64,7 +64,7 @@ def test_terms(org: LocalOrg, term: str, numbers: list[int]) -> None:
     assert result.language == "sosl"
 
 
-@in_one_test(("query", "records"), SEARCHES, ids=lambda each: str(each)[:70])
+@in_one_test(("query", "records"), SEARCHES.items(), ids=lambda each: str(each)[:70])
 def test_search(org: LocalOrg, query: str, records: list[dict[str, Any]]) -> None:
     assert [plain(record) for record in org.run(query).records] == records
 
