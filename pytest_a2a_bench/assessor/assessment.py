@@ -239,6 +239,7 @@ class Assessment:
             settings = dataclasses.replace(target, endpoint=self.plan.settings.endpoint)
             observers = (halting, *self._observers, *asked_for(settings))
             runner = Runner(settings, client, store, self.name, observers, limits)
+            runner.load({key.suite for key in self.plan.keys})
             results = self._run_all(runner, target.concurrency)
             self._raise_if_stopped()
             self._write_verdict(results, agent, interface)

@@ -235,7 +235,8 @@ class Benchmark(Protocol):
     def data_version(self, domain: str, settings: Settings) -> str:
         """Return the name and version of a domain's data: a result of other data is not reused.
 
-        Where tasks change one by one, an optional ``task_version(key, settings)`` says which this one is.
+        Where tasks change one by one, an optional ``task_version(key, settings)`` says which this one is. An optional
+        ``load(settings)`` imports large packages before the threads of trials begin.
         """
         ...
 

@@ -24,7 +24,6 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.base import FurtherAgent
 from pytest_a2a_bench.config.settings import Settings, without_query
 from pytest_a2a_bench.errors import A2ABenchError, OwnFunctionError, TrialCancelledError
-from pytest_a2a_bench.language_models import load_litellm
 from pytest_a2a_bench.model import Party, TrialKey, TrialResult, percentile
 from pytest_a2a_bench.plugin import shim, state
 from pytest_a2a_bench.plugin.collection import categories_of
@@ -229,10 +228,6 @@ def start_schedule(
         from pytest_a2a_bench.benchmarks.participants import further_agents  # few runs have some
 
         further = stack.enter_context(further_agents(run.settings, os.environ))
-    if any((run.settings.agent_model, run.settings.user_llm, run.settings.judge_llm)):
-        # In this thread: its import hides warnings of its dependencies, which threads of trials would let out again.
-        with contextlib.suppress(ImportError):  # whoever calls the model reports it
-            load_litellm()
     store = Store(run.plan.results)
     prepare = session.config.hook.pytest_a2a_bench_prepare_trial
     stoppings = {name: _stopping(run, connections[name], name) for name in run.settings.under_test}
@@ -259,6 +254,7 @@ def start_schedule(
         return Runner(settings, client, store, run.plan.run_id, observers, stoppings[name].limits)
 
     runner = Runners({name: runner_of(name) for name in run.settings.under_test})
+    runner.load({item.stash[TRIAL].key.suite for item in session.items if TRIAL in item.stash})
     ahead = trials_ahead(session, run)
     tick = ticker(session.config, run)
     careful = suspects(ahead, run, store)

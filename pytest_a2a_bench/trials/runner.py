@@ -12,7 +12,7 @@ import math
 import random
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_a2a_bench import __version__, cassettes, dialects
 from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.base import FurtherAgent, Outcome
+from pytest_a2a_bench.benchmarks.base import Benchmark, FurtherAgent, Outcome
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
@@ -31,10 +31,12 @@ from pytest_a2a_bench.errors import (
     TrialTimeoutError,
     TurnTimeoutError,
 )
+from pytest_a2a_bench.language_models import load_litellm
 from pytest_a2a_bench.model import Briefing, Event, TrialKey, TrialResult
 from pytest_a2a_bench.model.messages import digest
 from pytest_a2a_bench.results.manifest import question
 from pytest_a2a_bench.results.store import Store, StoreError
+from pytest_a2a_bench.text import waiting_for
 from pytest_a2a_bench.trials.stopping import Limits
 from pytest_a2a_bench.trials.trial import (
     Abandoned,
@@ -78,10 +80,25 @@ class Runner:
         self._observers = tuple(observers)
         self._listeners = [o for o in self._observers if type(o).on_turn is not TrialObserver.on_turn]
         self._trials: dict[TrialKey, Trial] = {}
+        self._benchmarks: dict[str, Benchmark] = {}
         self._lock = threading.Lock()
         # What is asked of the agent in every trial; where data have a version, it does not matter where they are.
         self._question = question(settings, client.identity, __version__)
         self._anywhere = question(registry.without_places(settings), client.identity, __version__)
+
+    def load(self, suites: Collection[str]) -> None:
+        """Import benchmarks, and LiteLLM where a model is called, in this thread.
+
+        Their imports hide warnings of dependencies, which threads of trials would let out again. A benchmark that
+        cannot be imported is reported by its trials.
+        """
+        with waiting_for("the benchmarks to load"), contextlib.suppress(Exception):
+            if any((self.settings.agent_model, self.settings.user_llm, self.settings.judge_llm)):
+                load_litellm()
+            for suite in suites:
+                load = getattr(self._benchmark(suite), "load", None)
+                if load is not None:
+                    load(self.settings)
 
     def run(self, key: TrialKey, cancel: threading.Event | None = None) -> TrialResult:
         """Run one trial, or return this run's stored result of it; with ``resume`` also an earlier run's.
@@ -185,7 +202,7 @@ class Runner:
             if self._listeners:
                 session.listener = partial(self._on_turn, trial)
             context = trial.converse(session, self._client.further)
-            outcome = get_benchmark(trial.key.suite).run_trial(context)
+            outcome = self._benchmark(trial.key.suite).run_trial(context)
             refuse_unused(context, outcome)
         except Exception as exc:  # every kind of trouble becomes a status below
             outcome = Outcome(error=exc)
@@ -243,7 +260,7 @@ class Runner:
         prompt = self._prompt(suite)
         mark = self._fingerprint(trial, prompt)
         result = make_result(trial, outcome, run_id=self.run_id, data=data, mark=mark)
-        if hasattr(get_benchmark(suite), "prompt"):  # other benchmarks decide for themselves what they state
+        if hasattr(self._benchmark(suite), "prompt"):  # other benchmarks decide for themselves what they state
             result = dataclasses.replace(result, provenance={**result.provenance, "prompt": prompt})
         return self._conclude(trial, result)
 
@@ -277,7 +294,7 @@ class Runner:
 
     def _data(self, key: TrialKey) -> Mapping[str, Any]:
         """Return the data of a trial that has no provenance of its own: it is counted among trials on the same."""
-        known = getattr(get_benchmark(key.suite), "data_provenance", None)
+        known = getattr(self._benchmark(key.suite), "data_provenance", None)
         try:
             return known(key.domain, key.task_id, self.settings) if known else {}
         except A2ABenchError:  # it is what the trial came to nothing for
@@ -285,7 +302,7 @@ class Runner:
 
     def _fingerprint(self, trial: Trial, prompt: str) -> str:
         # A third party's benchmark may not know its data's version; then only the settings count.
-        benchmark = get_benchmark(trial.key.suite)
+        benchmark = self._benchmark(trial.key.suite)
         version = getattr(benchmark, "data_version", None)
         of_task = getattr(benchmark, "task_version", None)
         try:
@@ -303,10 +320,15 @@ class Runner:
             everything["parties"] = _identities(self._client.further)
         return digest({**(self._anywhere if data else self._question), "data": data, "connection": everything})
 
+    def _benchmark(self, suite: str) -> Benchmark:
+        if suite not in self._benchmarks:
+            self._benchmarks[suite] = get_benchmark(suite)
+        return self._benchmarks[suite]
+
     def _prompt(self, suite: str) -> str:
         """Return the form of a suite's prompts; numbers of two forms are not comparable."""
         try:
-            return dialects.form(self.settings.dialect, getattr(get_benchmark(suite), "prompt", None))
+            return dialects.form(self.settings.dialect, getattr(self._benchmark(suite), "prompt", None))
         except A2ABenchError:  # there is no such dialect, which its trial will say
             return ""
 
@@ -332,6 +354,11 @@ class Runners:
         first = next(iter(self._runners.values()))
         self.store: Store = first.store
         self.limits: Limits = first.limits
+
+    def load(self, suites: Collection[str]) -> None:
+        """Import benchmarks in this thread; see :meth:`.Runner.load`."""
+        for runner in self._runners.values():
+            runner.load(suites)
 
     def run(self, key: TrialKey, cancel: threading.Event | None = None) -> TrialResult:
         """Run one trial; see :meth:`.Runner.run`."""

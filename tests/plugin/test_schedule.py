@@ -11,9 +11,11 @@ import pytest
 import xdist.remote
 from harness import Bench, junit_cases, log_of, wait_for
 
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.base import Benchmark
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.plugin import schedule
 from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.trials import runner
 
 AHEAD = pytest.mark.skipif(
     not hasattr(xdist.remote, "TestQueue"),
@@ -279,12 +281,19 @@ def test_reported_results_are_released(desk: Bench) -> None:
     assert max(counts) <= 2
 
 
-def test_litellm_is_imported_before_the_threads_of_trials(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its import hides warnings of its dependencies, which several threads let out again."""
-    importing: list[threading.Thread] = []
-    monkeypatch.setattr(schedule, "load_litellm", lambda: importing.append(threading.current_thread()))
+def test_what_trials_import_is_imported_before_their_threads(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Imports of LiteLLM and of benchmarks hide warnings of dependencies, which several threads let out again."""
+    importing: list[tuple[str, threading.Thread]] = []
+
+    def get_benchmark(suite: str) -> Benchmark:
+        importing.append((suite, threading.current_thread()))
+        return registry.get_benchmark(suite)
+
+    monkeypatch.setattr(runner, "get_benchmark", get_benchmark)
+    monkeypatch.setattr(runner, "load_litellm", lambda: importing.append(("litellm", threading.current_thread())))
     desk.tasks("ok")
     desk()
-    assert importing == []
+    assert importing == [("desk", threading.main_thread())]
+    importing.clear()
     desk("--a2a-set=agent-model=gpt-4")
-    assert importing == [threading.main_thread()]
+    assert importing == [("litellm", threading.main_thread()), ("desk", threading.main_thread())]

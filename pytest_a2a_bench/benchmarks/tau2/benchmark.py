@@ -100,12 +100,17 @@ class Tau2Benchmark:
             self._chosen = known
         return known[2]
 
+    def load(self, settings: Settings) -> tuple[Edition, Tau2]:
+        """Import tau2, once in a process, and return the edition of its data that the settings choose."""
+        # LiteLLM only where a model is called: importing it takes most of tau2's time.
+        edition = find_edition(settings)
+        is_called = settings.user_kind == "llm" or settings.judge_llm is not None
+        return edition, load(with_llm=is_called, data=edition.data)
+
     def run_trial(self, context: TrialContext) -> Outcome:
         """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
         settings = context.settings
-        # LiteLLM only where a model is called: importing it takes most of tau2's time.
-        edition = find_edition(settings)
-        tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None, data=edition.data)
+        edition, tau2 = self.load(settings)
         task = read_task(tau2, context.key.domain, context.key.task_id, edition.data)
         documents = self._documents(tau2, context.key.domain, settings)
         try:
