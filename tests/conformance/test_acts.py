@@ -277,15 +277,16 @@ def test_a_failure_is_reported_with_its_step_and_place(files: Path) -> None:
     assert found["MINE-DONE JSONRPC"]["status"] == "passed"  # the built-in agent completes whatever it is told
 
 
-def test_the_code_of_an_error_is_looked_at(url: str, files: Path) -> None:
+def test_the_name_of_an_error_is_looked_at(url: str, files: Path) -> None:
     named = "expect_error: {error_type: {one_of: [TaskNotFoundError]}, message: {matches: .}}"
-    right = UNKNOWN.replace(named, "expect: {error: {code: -32001}}")
-    wrong = UNKNOWN.replace(named, "expect: {error: {code: -32601}}").replace("MINE-UNKNOWN", "MINE-WRONG")
+    right = UNKNOWN.replace(named, "expect_error: {code: TaskNotFoundError}")
+    wrong = UNKNOWN.replace(named, "expect_error: {code: InternalError}").replace("MINE-UNKNOWN", "MINE-WRONG")
+    some = UNKNOWN.replace(named, "expect: {status: error, error: {exists: true}}").replace("MINE-UNKN", "MINE-ANY")
     none = UNKNOWN.replace(named, "expect: {error: {absent: true}}").replace("MINE-UNKNOWN", "MINE-NONE")
-    found = judged(url, files, right + wrong + none)
+    found = judged(url, files, right + wrong + some + none)
     # What is found twice for one cause is told once.
     assert {name for name, status in statuses(found).items() if status == "passed"} == {
-        f"MINE-UNKNOWN {binding}" for binding in ("JSONRPC", "HTTP+JSON", "GRPC")
+        f"{test} {binding}" for test in ("MINE-UNKNOWN", "MINE-ANYOWN") for binding in ("JSONRPC", "HTTP+JSON", "GRPC")
     }
     assert (found["MINE-WRONG GRPC"]["status"], found["MINE-NONE JSONRPC"]["status"]) == ("failed", "failed")
 

@@ -45,7 +45,7 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import BINDING_OF, Exchange
 from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED, SENDING, STREAMING
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late
-from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, ERRORS, UNSET, NoAnswer, ReplyError, WireReply
+from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, UNSET, NoAnswer, WireReply
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.redact import KNOWN, in_environment
 
@@ -389,8 +389,6 @@ def _wrong_error(expect: ExpectError, answer: Answer) -> list[Mismatch]:
         names: list[Any] = [name for name, ours in ERROR_TYPES.items() if error.may_be(ours)]
         if all(mismatches(expect.error_type, name) for name in names or [error.name or MISSING]):
             wrong.append(Mismatch("the error", str(expect.error_type), str(error)))
-    if expect.code is not None and all(mismatches(expect.code, code) for code in _codes(error)):
-        wrong.append(Mismatch("the error", f"the code {shown(expect.code)}", str(error)))
     info = error.detail(ERROR_INFO)
     raw = as_object(error.raw)
     for name, assertion, value in (
@@ -401,14 +399,6 @@ def _wrong_error(expect: ExpectError, answer: Answer) -> list[Mismatch]:
         if assertion is not None:
             wrong += mismatches(assertion, value, f"the error's {name}")
     return wrong
-
-
-def _codes(error: ReplyError) -> list[Any]:
-    """Return the error's numbers: JSON-RPC's own, and over other bindings those of the errors that it may be."""
-    if error.code is not None:
-        return [error.code]
-    named = [row.code for row in ERRORS.values() if error.may_be(row.name)]
-    return [*named, *([error.http_status] if error.http_status is not None else [])] or [MISSING]
 
 
 # --- public tests that contradict A2A ---------------------------------------------------------------------------------
