@@ -488,7 +488,7 @@ class Tools:
             details = "; ".join(one.found for one in subject.findings[:3])
             raise InfrastructureError(f"{endpoint}: {subject.problem}{f' ({details})' if details else ''}")
         card = subject.card
-        broken = [one.row.id for one in judge(subject.card_results()) if one.status == "failed"]
+        broken = [one.id for one in judge(subject.card_results()) if one.status == "failed"]
         found: dict[str, Any] = {
             "endpoint": endpoint,
             "name": one_line(str(card.get("name") or ""), 100),

@@ -18,7 +18,7 @@ from pytest_a2a_bench.conformance.catalogue import load_requirements, requiremen
 from pytest_a2a_bench.conformance.engine import check_all
 from pytest_a2a_bench.conformance.finding import ACTS, GATEWAY, VERSIONS, CheckResult, Planned, Requirement
 from pytest_a2a_bench.conformance.gateway.run import Pair, meet
-from pytest_a2a_bench.conformance.report import Judgement, Report, to_accept, to_toml, waiver_for
+from pytest_a2a_bench.conformance.report import CheckRow, Report, to_accept, to_toml, waiver_for
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
@@ -42,25 +42,25 @@ def run(namespace: Namespace) -> int:
     if namespace.output:
         sys.stdout.write(of_command(namespace.options).words("\n".join(summary_lines(report)) + "\n"))
     accepted = _accept(namespace, report) if namespace.accept is not None else ()
-    if any(j.status == "failed" and j not in accepted for j in report.judgements):
+    if any(row.status == "failed" and row not in accepted for row in report.rows):
         return 1
     # The user chose these requirements, and none of them could be judged.
-    if namespace.id and all(j.status == "skipped" for j in report.judgements):
-        reasons = dict.fromkeys(j.result.reason for j in report.judgements)
+    if namespace.id and all(row.status == "skipped" for row in report.rows):
+        reasons = dict.fromkeys(row.reason for row in report.rows)
         text = one_line("; ".join(reasons), _REASONS)
         print(f"a2a-bench: nothing was judged: {text}", file=sys.stderr)
         return 2
-    return 2 if any(j.status == "error" for j in report.judgements) else 0
+    return 2 if any(row.status == "error" for row in report.rows) else 0
 
 
-def _accept(namespace: Namespace, report: Report) -> list[Judgement]:
+def _accept(namespace: Namespace, report: Report) -> list[CheckRow]:
     """Write waivers for failed checks, and return the checks that have one now."""
     there = set(map(str, report.waivers))
     new = []
-    for judgement in to_accept(report.judgements, strict=namespace.strict):
-        waiver = waiver_for(judgement, namespace.accept)
+    for row in to_accept(report.rows, strict=namespace.strict):
+        waiver = waiver_for(row, namespace.accept)
         if str(waiver) not in there:
-            new.append(judgement)
+            new.append(row)
         else:
             print(f"a2a-bench: the waiver {waiver} is over; change its end in {namespace.waivers}", file=sys.stderr)
     path = Path(namespace.waivers)

@@ -138,7 +138,7 @@ def judge_clients(namespace: Namespace) -> int:
     except OSError as error:
         raise ConfigurationError(f"cannot listen on {namespace.client}: {error}") from error
     if not agent.requests:
-        what = "a client read the card and made no request" if report.judgements else "no client came"
+        what = "a client read the card and made no request" if report.rows else "no client came"
         print(f"a2a-bench: {what}", file=sys.stderr)
         return 2
     deliver(namespace, report)
@@ -239,9 +239,9 @@ def _judge(namespace: Namespace) -> int:
         lines=lines,
     )
     deliver(namespace, report)
-    if any(j.status == "failed" for j in report.judgements):
+    if any(row.status == "failed" for row in report.rows):
         return 1
-    return 2 if any(j.status == "error" for j in report.judgements) else 0
+    return 2 if any(row.status == "error" for row in report.rows) else 0
 
 
 def _read(path: str, rules: Mapping[str, Any]) -> tuple[Subject, str]:

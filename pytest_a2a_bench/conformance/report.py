@@ -42,15 +42,19 @@ NOT_OBSERVED = "not observed"
 
 @dataclass(frozen=True, slots=True)
 class WaiverUse:
-    """The waiver for a check, whether it was needed or not."""
+    """The waiver for a check, whether it was needed or not.
+
+    :param expired: whether its last day ``expires`` is over, so that it does not count.
+    """
 
     reason: str
     expired: bool
+    expires: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """The result of one check, as tables and files have it.
+    """One check with its waiver, if any, as tables, reports and files have it.
 
     :param binding: the binding that it was checked on; ``card`` for the card.
     :param spec: version and section of the specification.
@@ -74,53 +78,15 @@ class CheckRow:
     seconds: Seconds = 0.0
     findings: tuple[Finding, ...] = ()
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Judgement:
-    """One check with its waiver, if any.
-
-    :param waiver: the waiver for this check, whether it was needed or not.
-    :param expired: whether the waiver's last day is over, so that it does not count.
-    """
-
-    result: CheckResult
-    status: Status
-    waiver: Waiver | None = None
-    expired: bool = False
-
     @property
-    def row(self) -> CheckRow:
-        """The line of a table."""
-        result, entry = self.result, self.result.requirement
-        return CheckRow(
-            entry.id,
-            entry.group,
-            entry.level,
-            entry.version,
-            result.binding,
-            self.status,
-            result.reason,
-            entry.spec,
-            entry.text,
-            result.cause,
-            result.explains,
-            WaiverUse(self.waiver.reason, self.expired) if self.waiver is not None else None,
-            round(result.seconds, 4),
-            result.findings,
-        )
+    def name(self) -> str:
+        """Unique within one run: ``1.0/SEND-003[JSONRPC]``."""
+        return f"{self.version}/{self.id}[{self.binding}]"
 
     @property
     def passed(self) -> bool:
         """Whether it does not fail a run: kept, or a recommendation that is not kept."""
         return self.status in ("passed", "warned")
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """The findings."""
-        return self.result.findings
-
-    def __repr__(self) -> str:
-        return f"<{self.result.requirement.id} [{self.result.binding}]: {self.status}>"
 
     @property
     def is_finding(self) -> bool:
@@ -141,7 +107,7 @@ class Report:
     """
 
     endpoint: str
-    judgements: tuple[Judgement, ...]
+    rows: tuple[CheckRow, ...]
     agent: str = ""
     interfaces: tuple[str, ...] = ()
     waivers: tuple[Waiver, ...] = ()
@@ -155,19 +121,14 @@ class Report:
     gateway: str = ""
 
     @property
-    def rows(self) -> tuple[CheckRow, ...]:
-        """The lines of a table."""
-        return tuple(j.row for j in self.judgements)
-
-    @property
     def is_clean(self) -> bool:
         """Whether nothing was found that fails a run."""
-        return not any(j.status in ("failed", "error") for j in self.judgements)
+        return not any(row.status in ("failed", "error") for row in self.rows)
 
     @property
     def could_run(self) -> bool:
         """Whether the agent could be asked at all."""
-        return any(j.status in ("passed", "failed", "warned", "waived", "inconclusive") for j in self.judgements)
+        return any(row.status in ("passed", "failed", "warned", "waived", "inconclusive") for row in self.rows)
 
     @property
     def levels(self) -> list[Compliance]:
@@ -226,7 +187,7 @@ def judge(
     waivers: Iterable[Waiver] = (),
     strict: bool = False,
     today: datetime.date | None = None,
-) -> Iterator[Judgement]:
+) -> Iterator[CheckRow]:
     """Apply waivers and strictness to the results of checks.
 
     :param strict: whether a SHOULD that is not kept fails the run.
@@ -244,7 +205,23 @@ def judge(
             # An expired waiver fails even what would only be a warning, so that it is looked at.
             elif strict or expired:
                 status = "failed"
-        yield Judgement(result, status, waiver, expired)
+        entry = result.requirement
+        yield CheckRow(
+            entry.id,
+            entry.group,
+            entry.level,
+            entry.version,
+            result.binding,
+            status,
+            result.reason,
+            entry.spec,
+            entry.text,
+            result.cause,
+            result.explains,
+            WaiverUse(waiver.reason, expired, str(waiver.expires or "")) if waiver is not None else None,
+            round(result.seconds, 4),
+            result.findings,
+        )
 
 
 def card_results(
@@ -429,7 +406,7 @@ def removable(waivers: Iterable[Waiver], rows: Iterable[CheckRow]) -> list[Waive
 _FOUND = 110
 
 
-def to_accept(judgements: Iterable[Judgement], *, strict: bool = False) -> list[Judgement]:
+def to_accept(rows: Iterable[CheckRow], *, strict: bool = False) -> list[CheckRow]:
     """Return the checks that need a waiver for a run of the same agent to pass.
 
     What is explained by another check is among it: waived checks explain nothing, so that it would stand for itself as
@@ -439,32 +416,31 @@ def to_accept(judgements: Iterable[Judgement], *, strict: bool = False) -> list[
     """
     failing = ("failed", "warned") if strict else ("failed",)
     return [
-        j
-        for j in judgements
-        if j.result.requirement.group != ACTS
-        and (j.status == "failed" or (j.status == "explained" and outcome_of(j.findings) in failing))
+        row
+        for row in rows
+        if row.group != ACTS
+        and (row.status == "failed" or (row.status == "explained" and outcome_of(row.findings) in failing))
     ]
 
 
-def waiver_for(judgement: Judgement, reason: str) -> Waiver:
+def waiver_for(row: CheckRow, reason: str) -> Waiver:
     """Return the waiver of one check, in its version and on its binding only."""
-    entry = judgement.result.requirement
-    return Waiver(entry.id, reason, binding=judgement.result.binding, version=entry.version)
+    return Waiver(row.id, reason, binding=row.binding, version=row.version)
 
 
-def to_toml(judgements: Iterable[Judgement], reason: str) -> str:
+def to_toml(rows: Iterable[CheckRow], reason: str) -> str:
     """Return the tables of a file of waivers, each with its finding.
 
     :param reason: printable text.
     """
-    return "".join(f"{line}\n" for judgement in judgements for line in _table(judgement, reason))
+    return "".join(f"{line}\n" for row in rows for line in _table(row, reason))
 
 
-def _table(judgement: Judgement, reason: str) -> Iterator[str]:
-    waiver = waiver_for(judgement, reason)
-    found = judgement.findings[0].found if judgement.findings else judgement.result.reason
+def _table(row: CheckRow, reason: str) -> Iterator[str]:
+    waiver = waiver_for(row, reason)
+    found = row.findings[0].found if row.findings else row.reason
     yield "[[waiver]]"
-    yield f"# {one_line(judgement.result.requirement.text, _FOUND)}: {one_line(found, _FOUND)}"
+    yield f"# {one_line(row.requirement, _FOUND)}: {one_line(found, _FOUND)}"
     for key in ("id", "binding", "version", "reason"):
         # What JSON makes of printable text is TOML, too.
         yield f"{key} = {json.dumps(getattr(waiver, key), ensure_ascii=False)}"

@@ -111,7 +111,7 @@ class Subject:
         grouped = fold(results, lambda r: r.requirement.group == GATEWAY or waiver_of(r, waivers) is not None)
         return Report(
             endpoint=endpoint,
-            judgements=tuple(judge(grouped, waivers=waivers, strict=strict)),
+            rows=tuple(judge(grouped, waivers=waivers, strict=strict)),
             agent=self.agent,
             interfaces=self.interfaces,
             card_url=self.card_url,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.clients.observed import ObservedAgent
     from pytest_a2a_bench.conformance.engine import Judge, RawWire
     from pytest_a2a_bench.conformance.finding import CheckResult, Finding
-    from pytest_a2a_bench.conformance.report import Judgement
+    from pytest_a2a_bench.conformance.report import CheckRow
     from pytest_a2a_bench.conformance.subject import Subject
     from pytest_a2a_bench.dialects import Dialect
     from pytest_a2a_bench.model import BenchTask, TrialResult
@@ -134,8 +134,8 @@ def _a2a_schedule(
 
 
 @pytest.fixture
-def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2a_subject: Subject) -> Judgement:
-    """The verdict on this item's requirement: passed, findings, result."""
+def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2a_subject: Subject) -> CheckRow:
+    """The verdict on this item's requirement: passed, status, findings."""
     from pytest_a2a_bench.plugin import state, verdicts
 
     run = state.of(request.config)

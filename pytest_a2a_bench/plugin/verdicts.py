@@ -19,7 +19,7 @@ from pytest_a2a_bench.conformance.card.fetch import load_jwks
 from pytest_a2a_bench.conformance.engine import Judge, RawWire
 from pytest_a2a_bench.conformance.finding import CARD, CheckResult
 from pytest_a2a_bench.conformance.grouping import fold
-from pytest_a2a_bench.conformance.report import Judgement, judge
+from pytest_a2a_bench.conformance.report import CheckRow, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
 from pytest_a2a_bench.conformance.wire.webhook import check_place
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.target import Target
     from pytest_a2a_bench.listener import BindAddress
 
-JUDGEMENT = pytest.StashKey[Judgement]()
+ROW = pytest.StashKey[CheckRow]()
 # Where an item ends: an error shows its evidence as its message, a plain skip has none.
 _TOLD_IN = dict.fromkeys(("waived", "inconclusive", "explained"), "setup") | dict.fromkeys(("error", "skipped"), "")
 _SILENT = ("skip", "skipif", "xfail")
@@ -143,26 +143,26 @@ def _planned(items: Iterable[pytest.Item], *suites: str) -> list[Planned]:
     return [check.planned for check in checks if check.suite in suites]
 
 
-def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
+def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> CheckRow:
     """Return the verdict on a check that passed, warned or failed; end the item's setup for any other.
 
     A check that could not be made is an error, one that does not apply a skip, a waived failure an expected one.
     """
-    (judgement,) = judge([result], waivers=_waivers(run), strict=run.settings.strict)
-    if judgement.status == "warned" and not _warn(item, findings.headline(judgement)):
-        judgement = dataclasses.replace(judgement, status="failed")
-    item.stash[JUDGEMENT] = judgement
-    set_properties(item, _properties(judgement))
-    if judgement.status == "skipped":
+    (row,) = judge([result], waivers=_waivers(run), strict=run.settings.strict)
+    if row.status == "warned" and not _warn(item, findings.headline(row)):
+        row = dataclasses.replace(row, status="failed")
+    item.stash[ROW] = row
+    set_properties(item, _properties(row))
+    if row.status == "skipped":
         # In setup, so that every reporter shows a skip, an error and an expected failure as such.
         pytest.skip(one_line(result.reason))
-    if judgement.status in ("inconclusive", "explained"):
-        pytest.skip(f"{judgement.status}: {one_line(result.reason)}")
-    if judgement.status == "error":
-        pytest.fail("\n".join(findings.explain(judgement)), pytrace=False)
-    if judgement.status == "waived" and judgement.waiver is not None:
-        pytest.xfail(f"waived: {one_line(judgement.waiver.reason)} ({findings.headline(judgement)})")
-    return judgement
+    if row.status in ("inconclusive", "explained"):
+        pytest.skip(f"{row.status}: {one_line(result.reason)}")
+    if row.status == "error":
+        pytest.fail("\n".join(findings.explain(row)), pytrace=False)
+    if row.status == "waived" and row.waiver is not None:
+        pytest.xfail(f"waived: {one_line(row.waiver.reason)} ({findings.headline(row)})")
+    return row
 
 
 _PACKAGE = Path(__file__).parents[1]
@@ -225,25 +225,24 @@ def show_evidence(item: pytest.Item, report: pytest.TestReport) -> None:
 
     The terminal shows that of failures, and of others where it is asked for them; reports in files show all.
     """
-    judgement = item.stash.get(JUDGEMENT, None)
-    if judgement is None or report.when != _TOLD_IN.get(judgement.status, "call"):
+    row = item.stash.get(ROW, None)
+    if row is None or report.when != _TOLD_IN.get(row.status, "call"):
         return
     # A check that was kept has nothing to show, except where its test asserts more and fails.
-    if judgement.status == "passed" and not report.failed:
+    if row.status == "passed" and not report.failed:
         return
-    title = f"a2a {judgement.result.requirement.id} [{judgement.result.binding}]"
+    title = f"a2a {row.id} [{row.binding}]"
     # The node id names the check already, and the line of the short summary is cut at the terminal's width.
-    headline = findings.headline(judgement, named=False) if report.failed and not judgement.passed else None
-    add_explanation(report, title, "\n".join(findings.explain(judgement)), headline)
+    headline = findings.headline(row, named=False) if report.failed and not row.passed else None
+    add_explanation(report, title, "\n".join(findings.explain(row)), headline)
     # "assert False" of our own line: what matters is in the section above.
     if headline is not None and item.getparent(shim.SuiteModule) is not None:
         shim.hide_traceback(report, headline)
 
 
-def _properties(judgement: Judgement) -> dict[str, str | int | float | bool]:
-    row = {f"check_{name}": value for name, value in dataclasses.asdict(judgement.row).items() if value}
-    named = {"check": judgement.result.name, "spec": judgement.result.requirement.spec}
-    return {**row, **named, "findings": len(judgement.result.findings)}
+def _properties(row: CheckRow) -> dict[str, str | int | float | bool]:
+    members = {f"check_{name}": value for name, value in dataclasses.asdict(row).items() if value}
+    return {**members, "check": row.name, "spec": row.spec, "findings": len(row.findings)}
 
 
 def _config(run: BenchRun) -> ClientConfig:

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_a2a_bench.conformance.finding import BINDINGS, CARD, CheckResult, Exchange, Finding, Requirement
+from pytest_a2a_bench.conformance.finding import BINDINGS, CARD, Exchange, Finding
 from pytest_a2a_bench.conformance.report import (
     STATUSES,
     CheckRow,
     Compliance,
-    Judgement,
     Report,
     counts,
     known_lines,
@@ -45,42 +44,38 @@ _NOISE = frozenset(
 )
 
 
-def title(result: CheckResult) -> str:
+def title(row: CheckRow) -> str:
     """Return one line that names a check: ``SEND-003 [JSONRPC] MUST (1.0.1 §3.1.1): ...``."""
-    entry = result.requirement
-    return f"{entry.id} [{result.binding}] {entry.level} ({entry.spec}): {one_line(entry.text)}"
+    return f"{row.id} [{row.binding}] {row.level} ({row.spec}): {one_line(row.requirement)}"
 
 
-def headline(judgement: Judgement, *, named: bool = True) -> str:
+def headline(row: CheckRow, *, named: bool = True) -> str:
     """Return the outcome of a check in one line.
 
     :param named: whether the line begins with the check's id.
     """
-    result = judgement.result
-    first = next((f for f in result.findings if f.severity == "error"), next(iter(result.findings), None))
-    what = one_line(first.found, 160) if first else one_line(result.reason or result.outcome, 160)
-    entry = result.requirement
-    name = f"{entry.id} [{result.binding}] " if named else ""
-    return f"{name}{what} ({entry.level}, {entry.spec})"
+    first = next((f for f in row.findings if f.severity == "error"), next(iter(row.findings), None))
+    what = one_line(first.found, 160) if first else one_line(row.reason or row.status, 160)
+    name = f"{row.id} [{row.binding}] " if named else ""
+    return f"{name}{what} ({row.level}, {row.spec})"
 
 
-def explain(judgement: Judgement) -> list[str]:
+def explain(row: CheckRow) -> list[str]:
     """Return a check that was not passed with all of its findings, as lines."""
-    result = judgement.result
-    lines = [title(result)]
-    if judgement.waiver is not None:
-        until = f", expired on {judgement.waiver.expires}" if judgement.expired else ""
-        lines.append(f"  waiver{until}: {one_line(judgement.waiver.reason)}")
-    if result.reason:
-        lines.append(f"  reason: {one_line(result.reason)}")
-    if result.explains:
-        lines.append(f"  explains {len(result.explains)} more:")
-        lines += [f"    {one_line(line)}" for line in result.explains[:CONSEQUENCES_SHOWN]]
-        if len(result.explains) > CONSEQUENCES_SHOWN:
-            lines.append(f"    ... and {len(result.explains) - CONSEQUENCES_SHOWN} more")
+    lines = [title(row)]
+    if row.waiver is not None:
+        until = f", expired on {row.waiver.expires}" if row.waiver.expired else ""
+        lines.append(f"  waiver{until}: {one_line(row.waiver.reason)}")
+    if row.reason:
+        lines.append(f"  reason: {one_line(row.reason)}")
+    if row.explains:
+        lines.append(f"  explains {len(row.explains)} more:")
+        lines += [f"    {one_line(line)}" for line in row.explains[:CONSEQUENCES_SHOWN]]
+        if len(row.explains) > CONSEQUENCES_SHOWN:
+            lines.append(f"    ... and {len(row.explains) - CONSEQUENCES_SHOWN} more")
     # The title says the requirement already.
-    known = result.requirement.text
-    return [*lines, *found_lines([replace(f, expected="") if f.expected == known else f for f in result.findings])]
+    known = row.requirement
+    return [*lines, *found_lines([replace(f, expected="") if f.expected == known else f for f in row.findings])]
 
 
 def found_lines(findings: Sequence[Finding]) -> Iterator[str]:
@@ -240,12 +235,12 @@ _SHOWN = 100
 def _render_text(report: Report) -> str:
     """Return the findings with their evidence, the matrix, and the skipped checks with their reasons."""
     lines = [_header(report), ""]
-    shown = [j for j in report.judgements if j.is_finding]
+    shown = [row for row in report.rows if row.is_finding]
     sdk = sdk_of(report.rows)
-    for judgement in shown[:_SHOWN]:
-        first, *rest = explain(judgement)
-        known = [f"  known of {sdk.name}, not yours"] if sdk and judgement.result.requirement.id in sdk.findings else []
-        lines += [f"{judgement.status.upper()} {first}", *known, *rest, ""]
+    for row in shown[:_SHOWN]:
+        first, *rest = explain(row)
+        known = [f"  known of {sdk.name}, not yours"] if sdk and row.id in sdk.findings else []
+        lines += [f"{row.status.upper()} {first}", *known, *rest, ""]
     if len(shown) > _SHOWN:
         lines += [f"... and {len(shown) - _SHOWN} more checks with findings", ""]
     lines += matrix_lines(report.rows, report.levels)
@@ -267,11 +262,11 @@ def _header(report: Report) -> str:
 
 
 def _tail(report: Report) -> list[str]:
-    lines = [f"{j.status}: {headline(j)}" for j in report.judgements if j.is_finding][:_SHOWN]
+    lines = [f"{row.status}: {headline(row)}" for row in report.rows if row.is_finding][:_SHOWN]
     lines += [
-        f"waived: {j.result.requirement.id} [{j.result.binding}]: {one_line(j.waiver.reason, 160)}"
-        for j in report.judgements
-        if j.status == "waived" and j.waiver is not None
+        f"waived: {row.id} [{row.binding}]: {one_line(row.waiver.reason, 160)}"
+        for row in report.rows
+        if row.status == "waived" and row.waiver is not None
     ][:_SHOWN]
     lines += [f"removable waiver: {w} (its check passes)" for w in removable(report.waivers, report.rows)]
     lines += known_lines(report.rows)
@@ -317,12 +312,12 @@ def _render_markdown(report: Report) -> str:
     lines += [f"- **{markdown.escape(report.gateway)}**"] if report.gateway else []
     lines += [f"- **A2A {level.version}**: {level.text}" for level in report.levels]
     lines += ["", count_line(report.rows), "", *markdown.table(matrix_cells(report.rows)), ""]
-    shown = [j for j in report.judgements if j.is_finding]
+    shown = [row for row in report.rows if row.is_finding]
     if shown:
         lines += ["## Findings", ""]
-    for judgement in shown[:_FOLDED]:
-        summary = f"{judgement.status}: {headline(judgement)}"
-        lines.append(markdown.folded(summary, "\n".join(explain(judgement))))
+    for row in shown[:_FOLDED]:
+        summary = f"{row.status}: {headline(row)}"
+        lines.append(markdown.folded(summary, "\n".join(explain(row))))
     if len(shown) > _FOLDED:
         lines += [f"... and {len(shown) - _FOLDED} more.", ""]
     first, *known = known_lines(report.rows) or [""]
@@ -346,13 +341,13 @@ _LEVELS = {"MUST": "error", "SHOULD": "warning", "MAY": "note"}
 
 def _render_sarif(report: Report) -> str:
     """Return one run whose results are the findings; a waived one is a suppressed result."""
-    shown = [j for j in report.judgements if j.status in ("failed", "warned", "waived", "error")]
-    every = [result for j in shown for result in _sarif_results(j, report)]
-    rules = [_rule(entry) for entry in {j.result.requirement.id: j.result.requirement for j in shown}.values()]
+    shown = [row for row in report.rows if row.status in ("failed", "warned", "waived", "error")]
+    every = [result for row in shown for result in _sarif_results(row, report)]
+    rules = [_rule(row) for row in {row.id: row for row in shown}.values()]
     places = {rule["id"]: place for place, rule in enumerate(rules)}
     invocation: dict[str, Any] = {"executionSuccessful": report.could_run}
     left_out = max(0, len(every) - _RESULTS)
-    left_out += sum(max(0, len(_weighty(j)) - FINDINGS_SHOWN) for j in shown)
+    left_out += sum(max(0, len(_weighty(row)) - FINDINGS_SHOWN) for row in shown)
     if left_out:
         text = f"{left_out} more findings were left out; --format json has all of them"
         invocation["toolExecutionNotifications"] = [{"level": "note", "message": {"text": text}}]
@@ -371,49 +366,47 @@ def _render_sarif(report: Report) -> str:
     return dump_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _rule(entry: Requirement) -> dict[str, Any]:
+def _rule(row: CheckRow) -> dict[str, Any]:
     return {
-        "id": entry.id,
-        "shortDescription": {"text": one_line(entry.text)},
-        "fullDescription": {"text": f"A2A {one_line(entry.spec)}, {entry.level}: {one_line(entry.text)}"},
-        "defaultConfiguration": {"level": _LEVELS[entry.level]},
-        "properties": {"tags": ["a2a", entry.group, entry.level], "group": entry.group, "version": entry.version},
+        "id": row.id,
+        "shortDescription": {"text": one_line(row.requirement)},
+        "fullDescription": {"text": f"A2A {one_line(row.spec)}, {row.level}: {one_line(row.requirement)}"},
+        "defaultConfiguration": {"level": _LEVELS[row.level]},
+        "properties": {"tags": ["a2a", row.group, row.level], "group": row.group, "version": row.version},
     }
 
 
-def _weighty(judgement: Judgement) -> list[Finding]:
-    return [f for f in judgement.result.findings if f.severity != "note"]
+def _weighty(row: CheckRow) -> list[Finding]:
+    return [f for f in row.findings if f.severity != "note"]
 
 
-def _sarif_results(judgement: Judgement, report: Report) -> Iterator[dict[str, Any]]:
-    result = judgement.result
-    shown: Iterable[Finding] = _weighty(judgement)[:FINDINGS_SHOWN]
-    fallback = Finding(result.requirement.id, "error", result.reason or "the agent could not be asked")
+def _sarif_results(row: CheckRow, report: Report) -> Iterator[dict[str, Any]]:
+    shown: Iterable[Finding] = _weighty(row)[:FINDINGS_SHOWN]
+    fallback = Finding(row.id, "error", row.reason or "the agent could not be asked")
     for finding in shown or [fallback]:
-        lines = [f"{one_line(finding.found)} (on {result.binding})"]
+        lines = [f"{one_line(finding.found)} (on {row.binding})"]
         lines += [line.strip() for line in finding_lines(finding)[1:]]
         for exchange in finding.exchanges[:EXCHANGES_SHOWN]:
             lines += wire_lines(exchange)
         # Code scanning knows a finding by this, whichever line it is in.
-        fingerprint = hashlib.sha256(f"{result.name} {finding.pointer}".encode("utf-8", "replace")).hexdigest()[:32]
+        fingerprint = hashlib.sha256(f"{row.name} {finding.pointer}".encode("utf-8", "replace")).hexdigest()[:32]
         yield {
-            "ruleId": result.requirement.id,
-            "level": _sarif_level(judgement, finding),
+            "ruleId": row.id,
+            "level": _sarif_level(row, finding),
             "message": {"text": sanitise("\n".join(lines))[:_TEXT]},
-            "locations": [_location(judgement, finding, report)],
+            "locations": [_location(row, finding, report)],
             "partialFingerprints": {"a2aCheck/v1": fingerprint},
-            **_suppressions(judgement),
+            **_suppressions(row),
         }
 
 
-def _sarif_level(judgement: Judgement, finding: Finding) -> str:
-    if judgement.status in ("failed", "error"):
+def _sarif_level(row: CheckRow, finding: Finding) -> str:
+    if row.status in ("failed", "error"):
         return "error"
     return {"error": "error", "warning": "warning"}.get(finding.severity, "note")
 
 
-def _location(judgement: Judgement, finding: Finding, report: Report) -> dict[str, Any]:
-    result = judgement.result
+def _location(row: CheckRow, finding: Finding, report: Report) -> dict[str, Any]:
     # A missing member is shown where its object begins.
     at = finding.pointer
     while at and at not in report.lines:
@@ -425,18 +418,14 @@ def _location(judgement: Judgement, finding: Finding, report: Report) -> dict[st
             # Code scanning wants a line; an agent has none, and a card's file has one for each member.
             "region": {"startLine": report.lines.get(at, 1)},
         },
-        "logicalLocations": [
-            {"fullyQualifiedName": f"{result.requirement.version}/{result.binding}{pointer}", "kind": "member"}
-        ],
+        "logicalLocations": [{"fullyQualifiedName": f"{row.version}/{row.binding}{pointer}", "kind": "member"}],
     }
 
 
-def _suppressions(judgement: Judgement) -> dict[str, Any]:
-    if judgement.status != "waived" or judgement.waiver is None:
+def _suppressions(row: CheckRow) -> dict[str, Any]:
+    if row.status != "waived" or row.waiver is None:
         return {}
-    return {
-        "suppressions": [{"kind": "external", "status": "accepted", "justification": one_line(judgement.waiver.reason)}]
-    }
+    return {"suppressions": [{"kind": "external", "status": "accepted", "justification": one_line(row.waiver.reason)}]}
 
 
 FORMATS: dict[str, Callable[[Report], str]] = {

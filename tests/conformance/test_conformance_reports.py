@@ -63,8 +63,8 @@ def result(
 
 
 def report(*results: CheckResult, waivers: tuple[Waiver, ...] = (), agent: str = "Echo 1") -> Report:
-    judgements = tuple(judge(results, waivers=waivers, today=TODAY))
-    return Report("http://127.0.0.1:9", judgements, agent, ("1.0 JSONRPC",), waivers)
+    rows = tuple(judge(results, waivers=waivers, today=TODAY))
+    return Report("http://127.0.0.1:9", rows, agent, ("1.0 JSONRPC",), waivers)
 
 
 MIXED = report(

@@ -134,4 +134,4 @@ def test_a_waiver_is_removable_once_all_that_it_covers_passes() -> None:
     wide, narrow, idle = Waiver("SEND-003", "w"), Waiver("SEND-003", "n", binding="GRPC"), Waiver("CARD-004", "i")
     waivers = (wide, narrow, idle)
     judged = judge([result("failed"), result("passed", "GRPC"), result("skipped", "HTTP+JSON")], waivers=waivers)
-    assert removable(waivers, [j.row for j in judged]) == [narrow]
+    assert removable(waivers, judged) == [narrow]

@@ -99,4 +99,4 @@ class ObservedAgent:
     @property
     def findings(self) -> list[Finding]:
         """The findings about the client: rule, severity, found, expected, spec and the request that shows it."""
-        return [f for judgement in self.report().judgements if judgement.is_finding for f in judgement.findings]
+        return [finding for row in self.report().rows if row.is_finding for finding in row.findings]
