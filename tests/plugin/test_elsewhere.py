@@ -55,7 +55,7 @@ def test_results_come_back_over_the_connection(desk: Bench, place: Path) -> None
     desk.tasks("ok-0-1 ok-0-2 bad-0-1 down-0-1 crash-0.1 ok-0-3")
     arguments = ("--dist=load", "--junitxml=j.xml", "-pxdist.plugin", "--tx")
     tx = f"popen//python=env -C {place} {sys.executable}"
-    desk(*arguments, f"2*{tx}")
+    desk(*arguments, tx)
     results = desk.path / "a2a-results"
     message = statuses(results)
     assert message == {

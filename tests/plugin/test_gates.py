@@ -62,7 +62,7 @@ def test_a_floor_that_is_kept_passes_with_misses(desk: Bench) -> None:
         assert json.loads((desk.path / "a2a-results" / missed["transcript"]).read_text())["key"] == missed["key"]
 
 
-@pytest.mark.parametrize("process", [(), ("-n2", "--a2a-concurrency=8")], ids=["alone", "workers"])
+@pytest.mark.parametrize("process", [(), ("-n1", "--a2a-concurrency=4")], ids=["alone", "worker"])
 def test_a_floor_that_is_not_kept_is_exactly_one_failure(desk: Bench, process: tuple[str, ...]) -> None:
     pytest.importorskip("pytest_jsonreport")
     json_report = ("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "--json-report")

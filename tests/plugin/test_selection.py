@@ -107,7 +107,7 @@ def test_an_editor_runs_a_built_in_item_by_its_file(bench: Bench) -> None:
     assert named.outlines[2].startswith("1 test collected")
 
 
-def test_a_domain_that_the_name_of_a_split_leaves_out_is_named(bench: Bench) -> None:
+def test_a_domain_that_the_name_of_a_split_leaves_out_is_named(bench: Bench, noop_url: str) -> None:
     """All tasks of mock are in its split base."""
     note = "a2a: -k: 'not split_base' leaves out every trial of mock: all of them are in that split"
     chosen = ("--co", "--a2a-suite", "airline,mock")
@@ -117,7 +117,7 @@ def test_a_domain_that_the_name_of_a_split_leaves_out_is_named(bench: Bench) -> 
     for expression in ("airline and not split_base", "not mock", "airline"):
         assert note not in bench(*chosen, "-k", expression).outlines
     # Workers collect where there are some, and their notes come with the summary.
-    apart = bench("--a2a-endpoint=builtin:oracle", "--a2a-suite=airline,mock", "-n2", "-k", "not split_base")
+    apart = bench("--a2a-endpoint", noop_url, "--a2a-suite=airline,mock", "-n2", "-k", "not split_base")
     assert apart.outlines.count(note) == 1
 
 
