@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from examples import sampled, some
+from examples import sampled
 from faulty.catalogue import FAULTS, SINGLE
 from faulty.fault import VARIANTS, Fault, Json
 from faulty.faults_errors import BREAKDOWNS, breaking
@@ -158,16 +158,21 @@ def test_faults_of_every_kind_are_noticed() -> None:
 
 
 BY_DEFAULT = (
-    *("id-as-text-in-results", "push-list-all", "push-put", "push-first-only", "push-always-bearer"),
-    *("push-forgets-waiting", "stream-burst", "subscribe-stale", "list-newest-made-first", "list-context-prefix"),
-    *("cancel-not-waiting", "get-id-prefix", "id-as-number", "list-total-of-all", "list-offset", "stream-history"),
-    *("message-new-context", "leaks-everything", "leaks-context", "rest-json-500", "blocks-while-waiting"),
-    *("cancel-old-state", "endless-stream@FAILED", "subscribe-terminal@FAILED"),
+    *("id-as-text-in-results", "push-list-all", "push-put", "stream-burst", "list-newest-made-first"),
+    *("list-context-prefix", "get-id-prefix", "id-as-number", "list-total-of-all", "list-offset", "stream-history"),
+    *("message-new-context", "leaks-everything", "leaks-context", "rest-json-500", "cancel-old-state"),
+    "subscribe-terminal@FAILED",
+)
+# What shows them is a wait in vain.
+BY_WAITING = (
+    *("push-first-only", "push-always-bearer", "push-forgets-waiting", "subscribe-stale", "cancel-not-waiting"),
+    *("blocks-while-waiting", "endless-stream@FAILED"),
 )
 
 
-def test_the_default_profile_notices_them() -> None:
-    killed = asyncio.run(_kill_all((FAULTS[name] for name in some(BY_DEFAULT, 3)), "standard"))
+@pytest.mark.parametrize("names", [BY_DEFAULT, pytest.param(BY_WAITING, marks=pytest.mark.slow)], ids=["now", "late"])
+def test_the_default_profile_notices_them(names: tuple[str, ...]) -> None:
+    killed = asyncio.run(_kill_all((FAULTS[name] for name in names), "standard"))
 
     assert [k.fault.name for k in killed if not k.own] == []
 

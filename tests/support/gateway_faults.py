@@ -88,7 +88,11 @@ def config_in(body: dict[str, Any]) -> dict[str, Any]:
 
 def without_header(name: str) -> Change:
     """Remove a header."""
-    return lambda message: message.headers.pop(name, None) and None
+
+    def change(message: Message) -> None:
+        message.headers.pop(name, None)
+
+    return change
 
 
 def header(name: str, value: str) -> Change:
@@ -385,7 +389,7 @@ FAULTS = (
         "card's interfaces",
         "GW-003",
         "",
-        answer=on_card(lambda card: card["supportedInterfaces"].__delitem__(slice(1, None))),
+        answer=on_card(lambda card: card.update(supportedInterfaces=card["supportedInterfaces"][:1])),
     ),
     Fault(
         "old signature",
