@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.cli import main
-from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.card.document import lines_of, to_pointer
 from pytest_a2a_bench.conformance.report import REPORT
-from pytest_a2a_bench.reports.findings import FORMATS
 
 
 @pytest.fixture
@@ -108,33 +105,27 @@ def test_a_check_that_cannot_run_exits_with_2(
     assert printed.count("\n") == complaint.count("\n") + 1
 
 
+HOW = "fix: write the card's JSON object into the file"
+TWICE = json.dumps(minimal_1_0()).replace('{"name"', '{"name": "x", "name"', 1)
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
-    [("{", "malformed JSON"), ("", "malformed JSON"), ("[]", "the card is []"), ('{"a": NaN}', "NaN")],
+    [
+        ("{", ["CARD-002", "malformed JSON"]),
+        ("[]", ["CARD-002", "the card is []"]),
+        ('{"a": NaN}', ["CARD-002", "NaN"]),
+        ("", ["CARD-002", "malformed JSON", "it is empty", HOW]),
+        ("<html>Welcome</html>", ["it begins with '<html>Welcome</html>'", HOW]),
+        (TWICE, ["CARD-030"]),
+    ],
 )
-def test_an_invalid_card_is_a_finding(text: str, found: str, write: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["check", "--card", write(text)]) == 1
-    printed = capsys.readouterr().out
-    assert "CARD-002" in printed
-    assert found in printed
-
-
-@pytest.mark.parametrize(
-    ("text", "found"), [("", "it is empty"), ("<html>Welcome</html>", "it begins with '<html>Welcome</html>'")]
-)
-def test_a_file_that_is_no_card_is_named_by_its_beginning(
-    text: str, found: str, write: Any, capsys: pytest.CaptureFixture[str]
+def test_an_invalid_card_is_a_finding(
+    text: str, found: list[str], write: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.main(["check", "--card", write(text)]) == 1
-    printed = capsys.readouterr().out
-    assert found in printed
-    assert "fix: write the card's JSON object into the file" in printed
-
-
-def test_duplicates_in_a_file_are_reported(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    text = json.dumps(minimal_1_0()).replace('{"name"', '{"name": "x", "name"', 1)
     assert main.main(["check", "--card", write(text), "--strict"]) == 1
-    assert "CARD-030" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert [part for part in found if part not in printed] == []
 
 
 def test_a_card_comes_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,32 +196,3 @@ def _lines(path: tuple[str | int, ...], value: Any, line: list[int]) -> Iterator
         for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _lines((*path, name), inner, line)
         line[0] += 1
-
-
-def test_a_known_defect_is_reported_and_fails_nothing(
-    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, waivers = write(bad()), tmp_path / "waivers.toml"
-    entries = [f'[[waiver]]\nid = "{id}"\nreason = "until 2.4"\n' for id in ("CARD-004", "CARD-009", "SEND-003")]
-    waivers.write_text("".join(entries))
-    assert main.main(["check", "--card", path, "--waivers", str(waivers)]) == 0
-    printed = capsys.readouterr().out
-    assert "waived: CARD-004 [card]: until 2.4" in printed
-    assert "1 warned, 2 waived" in printed
-    waivers.write_text(entries[0] + "expires = 2026-01-31\n" + entries[1])
-    assert main.main(["check", "--card", path, "--waivers", str(waivers)]) == 1
-    assert "1 failed, 1 warned, 1 waived" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_foreign_text_is_harmless_in_every_format(name: str, write: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    card = minimal_1_0()
-    card["skills"][0]["id\x1b[2J|<script>"] = 1
-    card["defaultInputModes"] = ["\x1b[31m|<b>`x`"]
-    card["documentationUrl"] = "|\x1b]0;owned\x07"
-    assert {f.rule for f in check_card(card)} == {"CARD-021", "CARD-031"}
-    assert main.main(["check", "--card", write(card), "--format", name]) == 1
-    printed = capsys.readouterr().out
-    assert "\x1b" not in printed
-    if name == "markdown":
-        assert "<b>" not in "".join(re.split("```.*?```", printed, flags=re.DOTALL))

@@ -234,7 +234,9 @@ def test_markdown_folds_findings_and_fences_what_agents_say() -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_nothing_that_an_agent_says_reaches_a_terminal_raw(format: str) -> None:
-    text = render(report(result("failed", found=EVIL), agent=EVIL), format)
+    told = result("failed", found=EVIL)
+    told = dataclasses.replace(told, findings=(dataclasses.replace(told.findings[0], pointer=f"/{EVIL}"),))
+    text = render(report(told, agent=EVIL), format)
     assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(text)
     if format == "markdown":
         assert "<script>" not in text.split("```")[0]

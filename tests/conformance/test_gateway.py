@@ -80,12 +80,12 @@ def served(fault: Fault, executor: ScriptedExecutor | None = None) -> Iterator[t
 
 
 @contextlib.contextmanager
-def pair_of(fault: Fault, executor: ScriptedExecutor | None = None) -> Iterator[Pair]:
+def pair_of(fault: Fault, executor: ScriptedExecutor | None = None, slow: str = PROMPTS["slow"]) -> Iterator[Pair]:
     """Serve an agent and a gateway with a fault, and look at both."""
     auth = Credentials("alice-token") if fault.agent == "auth" else None
     with served(fault, executor) as urls:
         configs = (ClientConfig(endpoint=url, auth=auth) for url in urls)
-        yield meet(*configs, timeout=10, scenarios=Scenarios(PROMPTS))
+        yield meet(*configs, timeout=10, scenarios=Scenarios({**PROMPTS, "slow": slow}))
 
 
 def found(results: list[CheckResult]) -> dict[str, list[str]]:
@@ -112,7 +112,7 @@ def test_a_planted_fault_is_found_and_named(fault: Fault) -> None:
 
 
 def test_a_transparent_proxy_changes_nothing() -> None:
-    with pair_of(TRANSPARENT) as pair:
+    with pair_of(TRANSPARENT, slow="slow 0.4 done") as pair:
         results = pair.compare(pair.plan())
         assert found(results) == {}
         assert pair.summary(results).startswith("the gateway changed nothing in ")
