@@ -20,14 +20,16 @@ from pytest_a2a_bench.cli.tau2 import _NAMES
 from pytest_a2a_bench.config import load
 
 PACKAGE = Path(pytest_a2a_bench.__file__).parent
-SHARED = ("a2a", "benchmarks", "dialects", "model", "tool_door", "trials")
-"""The rooms whose messages reach every door."""
+OF_CLIENT = ("a2a", "dialects")
+SHARED = ("benchmarks", "model", "tool_door", "trials")
+"""The rooms whose messages reach every door, as those of the client do."""
 
 
 def literals(room: str) -> Iterator[str]:
     """Yield the texts in a room's code that name an option of pytest, without docstrings."""
     for path in sorted((PACKAGE / room).rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        code = path.read_text(encoding="utf-8")
+        tree = ast.parse(code if "--a2a-" in code else "")
         kept = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         inner = {id(v) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for v in node.values}
         for node in ast.walk(tree):
@@ -41,8 +43,8 @@ def literals(room: str) -> Iterator[str]:
                 yield text
 
 
-MESSAGES = sorted({text for room in SHARED for text in literals(room)})
-OF_AGENT = sorted(set(literals("a2a")) | set(literals("dialects")))
+OF_AGENT = sorted({text for room in OF_CLIENT for text in literals(room)})
+MESSAGES = sorted({*OF_AGENT, *(text for room in SHARED for text in literals(room))})
 
 
 def test_there_are_messages() -> None:

@@ -24,11 +24,21 @@ from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
 from pytest_a2a_bench.model import TrialKey, UserSaid
-from pytest_a2a_bench.tau2 import A2AAgent, A2AUser, register, register_user
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
 
-RUN = importlib.import_module("tau2.run")
+
+class Module:
+    """A module that the first test imports which needs it: all workers collect this file, and LiteLLM takes seconds."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
+OURS, RUN = Module("pytest_a2a_bench.tau2"), Module("tau2.run")
 GOLD = {"user_id": "user_1", "title": "Important Meeting"}
 ARGS = {"num_retries": 0, "temperature": 0.0}
 
@@ -118,7 +128,7 @@ def run_mock(agent_name: str, llm: FakeLLM, **more: Any) -> dict[str, float]:
 
 @pytest.mark.slow
 def test_the_rewards_are_the_plugins(agent: str, user: FakeLLM, registry: Any, run_trials: RunTrials) -> None:
-    register(agent, "a2a_agent")
+    OURS.register(agent, "a2a_agent")
     ours = run_mock("a2a_agent", user)
     keys = [TrialKey("tau2", "mock", task.task_id) for task in index.load_tasks("mock")]
     settings = Settings(user="llm:openai/fake", user_llm_args=user_args(user), max_steps=30)
@@ -132,8 +142,8 @@ def test_an_agent_that_plays_the_user_comes_to_the_plugins_rewards(
 ) -> None:
     speaker = Speaker(customer)
     with served_brain(speaker) as url:
-        register(agent, "a2a_agent")
-        register_user(url)
+        OURS.register(agent, "a2a_agent")
+        OURS.register_user(url)
         there = run_mock("a2a_agent", user, user="a2a_user")
         message = [c.briefing.policy for c in speaker.conversations if c.briefing is not None]
         speaker.conversations.clear()
@@ -147,28 +157,28 @@ def test_an_agent_that_plays_the_user_comes_to_the_plugins_rewards(
 
 def test_a_user_that_is_not_there_is_reported_as_the_users_trouble(agent: str, user: FakeLLM, registry: Any) -> None:
     base = importlib.import_module("tau2.user.base").BaseUser
-    assert issubclass(A2AUser, base)
-    register(agent, "a2a_agent")
-    register_user("http://127.0.0.1:9")
+    assert issubclass(OURS.A2AUser, base)
+    OURS.register(agent, "a2a_agent")
+    OURS.register_user("http://127.0.0.1:9")
     with pytest.raises(EndpointUnreachableError, match="the agent that plays the user: "):
         run_mock("a2a_agent", user, user="a2a_user", task_ids=["create_task_1"])
     with pytest.raises(ConfigurationError, match="register_user"):
-        A2AUser()
+        OURS.A2AUser()
     with pytest.raises(ConfigurationError, match="already registered; give another name"):
-        register_user("http://127.0.0.1:9")
+        OURS.register_user("http://127.0.0.1:9")
 
 
 def test_the_class_is_tau2s_and_keeps_to_its_interface(agent: str, registry: Any) -> None:
     base = importlib.import_module("tau2.agent.base").LocalAgent
-    assert issubclass(A2AAgent, base)
+    assert issubclass(OURS.A2AAgent, base)
     environment = RUN.registry.get_env_constructor("mock")()
     messages = importlib.import_module("tau2.data_model.message")
-    mine = A2AAgent(environment.get_tools(), environment.get_policy(), endpoint=agent, timeout=60.0)
+    mine = OURS.A2AAgent(environment.get_tools(), environment.get_policy(), endpoint=agent, timeout=60.0)
     mine.set_seed(7)
     state = mine.get_init_state()
     said, state = mine.generate_next_message(messages.UserMessage(role="user", content="A task, please."), state)
     assert [c.name for c in said.tool_calls] == ["create_task"]
-    assert not A2AAgent.is_stop(said)
+    assert not OURS.A2AAgent.is_stop(said)
     result = messages.ToolMessage(id=said.tool_calls[0].id, role="tool", content="{}", requestor="assistant")
     said, _ = mine.generate_next_message(result, state)
     assert said.content == "I have done that for you."
@@ -180,24 +190,24 @@ def test_the_class_is_tau2s_and_keeps_to_its_interface(agent: str, registry: Any
 
 
 def test_names_and_settings_are_refused_in_our_words(agent: str, registry: Any) -> None:
-    register(agent, "one")
-    register(agent, "two", dialect="data")
+    OURS.register(agent, "one")
+    OURS.register(agent, "two", dialect="data")
     with pytest.raises(ConfigurationError, match="already registered; give another name"):
-        register(agent, "one")
+        OURS.register(agent, "one")
     with pytest.raises(ConfigurationError, match="register"):
-        A2AAgent([], "policy")
+        OURS.A2AAgent([], "policy")
     with pytest.raises(ConfigurationError, match="MISSING_TOKEN"):
-        register(agent, "three", auth_env="MISSING_TOKEN")
+        OURS.register(agent, "three", auth_env="MISSING_TOKEN")
 
 
 def test_an_agent_that_is_not_there_gets_no_reward(user: FakeLLM, registry: Any) -> None:
-    register("http://127.0.0.1:9", "gone")
+    OURS.register("http://127.0.0.1:9", "gone")
     with pytest.raises(EndpointUnreachableError):
         run_mock("gone", user, task_ids=["create_task_1"])
 
 
 def test_models_of_tau2s_own_still_play(user: FakeLLM, registry: Any, agent: str) -> None:
-    register(agent, "a2a_agent")
+    OURS.register(agent, "a2a_agent")
     with FakeLLM(agent_says) as model:
         args = {"api_base": model.api_base, "api_key": "test", **ARGS}
         [run] = RUN.run_tasks(
@@ -295,7 +305,7 @@ def test_the_user_gets_the_credentials_that_are_named_for_it_only(
     monkeypatch.setenv("A2A_OAUTH_CLIENT_ID", "of-the-tested")
     monkeypatch.setenv("USERS_TOKEN", "of-the-user")
     for options, token in (({}, None), ({"auth_env": "USERS_TOKEN"}, "of-the-user")):
-        found = register_user("http://127.0.0.1:9", f"user{len(options)}", **options)
+        found = OURS.register_user("http://127.0.0.1:9", f"user{len(options)}", **options)
         assert found._shared is not None
         config = found._shared[0].config
         assert (config.auth.token.reveal() if config.auth else None, config.oauth) == (token, None)
