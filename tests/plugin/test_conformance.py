@@ -284,30 +284,6 @@ def test_ones_own_test_beside_the_suite_shares_its_checks(bench: Bench, good_url
     result.stdout.fnmatch_lines(["test_ones_own_test_beside_*.py *", "a2a/protocol *"])
 
 
-@pytest.mark.parametrize(
-    ("marker", "complaint"),
-    [
-        ("", "needs a marker that says which"),
-        ("@pytest.mark.conformance", "takes one positional argument"),
-        ('@pytest.mark.conformance("crad")', "takes one positional argument"),
-        ('@pytest.mark.conformance("card", levle="MUST")', "does not know levle"),
-        ('@pytest.mark.conformance("protocol", group="nogroup")', "group names 'nogroup'; there are card, "),
-        ('@pytest.mark.conformance("protocol", level="must")', "level names 'must'; there are MUST, SHOULD, MAY"),
-        ('@pytest.mark.conformance("protocol", id=["SEND-001", "SEND-999"])', "id names 'SEND-999'; there are "),
-        ('@pytest.mark.conformance("protocol", binding="JSON-RPC")', "binding names 'JSON-RPC'; there are JSONRPC, "),
-        ('@pytest.mark.conformance("protocol", version="2.0")', "version names '2.0'; there are 1.0, 0.3"),
-        ('@pytest.mark.conformance("protocol", level=3)', "level=3 is no text, nor a list of texts"),
-        ('@pytest.mark.conformance("protocol", level=[])', "level names nothing; there are MUST"),
-        ('@pytest.mark.conformance("protocol", group="x", level="y")', "group names 'x'*; level names 'y'"),
-    ],
-)
-def test_a_wrong_marker_is_a_usage_error(bench: Bench, good_url: str, marker: str, complaint: str) -> None:
-    bench.makepyfile(f"import pytest\n{marker}\ndef test_mine(conformance_check): pass")
-    result = bench("--a2a-endpoint", good_url)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*{complaint}*"])
-
-
 @pytest.mark.parametrize("mark", ["skip(reason='known')", "xfail(reason='known')"])
 def test_a_defect_does_not_hide_behind_an_item_that_says_nothing(bench: Bench, mark: str) -> None:
     bench.makeconftest(

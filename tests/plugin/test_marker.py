@@ -51,28 +51,6 @@ def test_a_literal_id_is_not_a_pattern(bench: Bench) -> None:
     assert len(ids(collect(bench, f'@pytest.mark.tau2("telecom", tasks={task!r})\ndef test_x(trial): pass'))) == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ("", "domain: missing; valid are: airline, retail, telecom, mock, banking_knowledge"),
-        ("'airlines'", "domain: 'airlines' is not one of airline, *"),
-        ("'airline', 'test'", "takes one positional argument, the domain, and got 2"),
-        ("'airline', trails=2, trials=0", "does not know trails; *; trials: 0 is not a whole number of at least 1"),
-        ("'airline', trials=True", "trials: True is not a whole number*"),
-        ("'airline', label='a b'", "label: 'a b' is not made of *"),
-        ("'airline', tasks=7.5", "tasks: 7.5 is not a list of ids*"),
-        ("'airline', tasks=['12', '99']", "tasks: no task matches '99' in split 'base'; its ids look like: 0, 1*"),
-        ("'airline', tasks=lambda task_id: False", "tasks: the function accepts none of the 50 tasks"),
-        ("'mock', split='test'", "tau2 domain 'mock' has no split 'test'; it has: base"),
-        ("'banking_knowledge'", "the domain 'banking_knowledge' is not in the installed tau2; *"),
-    ],
-)
-def test_wrong_arguments_name_the_test(bench: Bench, arguments: str, expected: str) -> None:
-    result = collect(bench, f"@pytest.mark.tau2({arguments})\ndef test_x(trial): pass")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines([f"ERROR: test_it.py::test_x: *{expected}"])
-
-
 def test_the_same_trial_twice_names_both_tests_and_the_way_out(bench: Bench) -> None:
     source = """
 @pytest.mark.tau2("mock", tasks="create_task_1"{label})
@@ -89,12 +67,6 @@ def test_y(trial): pass
         ]
     )
     assert len(ids(collect(bench, source.replace("{label}", ', label="first"')))) == 2
-
-
-def test_a_trial_without_a_marker(bench: Bench) -> None:
-    result = collect(bench, "def test_x(trial): pass")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(['ERROR: test_it.py::test_x: *needs a marker*@pytest.mark.tau2("airline")'])
 
 
 def test_a_fixture_that_hides_ours_is_named(bench: Bench) -> None:

@@ -111,29 +111,6 @@ def test_tests_of_one_name_are_reported_apart_by_their_label(shop: Bench) -> Non
     shop("--import-mode=importlib").assert_outcomes(passed=2)
 
 
-@pytest.mark.parametrize(
-    ("marker", "problem"),
-    [
-        ("", "there is nothing to say"),
-        ("3", "what the user says are texts"),
-        ('"Hi", goal="x"', "not both"),
-        ('"Hi", answers={"(": "x"}', "is not a dict of regular expressions and answers"),
-        ('"Hi", tools=3', "is not a class, or a function that makes an object"),
-        ('"Hi", max_turns=0, criteria="polite"', "criteria: 'polite' is not a list of sentences; max_turns: 0 is not"),
-        ('"Hi", persno="x"', "does not know persno"),
-        ('"Hi", tools=type("T", (), {"act": lambda self, **more: 1})', "act takes parameters without names"),
-        ('"Hi", trials=0', "trials: 0 is not a whole number"),
-    ],
-)
-def test_a_wrong_marker_is_one_line(shop: Bench, marker: str, problem: str) -> None:
-    write(shop, f"@pytest.mark.a2a_scenario({marker})\ndef test_it(trial):\n    pass\n")
-
-    result = shop()
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert problem in result.stderr.str()
-
-
 def test_the_test_takes_its_trial_alone(shop: Bench) -> None:
     write(shop, '@pytest.mark.a2a_scenario("Hi")\ndef test_it(trial, tmp_path):\n    pass\n')
 
