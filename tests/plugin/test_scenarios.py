@@ -180,12 +180,11 @@ def test_a_model_plays_the_user_and_another_judges(shop: Bench, monkeypatch: pyt
     assert "Know where order A1 is." in first
 
 
-def test_an_agent_that_gives_up_has_failed_and_one_that_is_gone_has_not(bench: Bench) -> None:
+def test_an_agent_that_gives_up_has_failed_and_one_that_is_gone_has_not(bench: Bench, oracle_url: str) -> None:
     bench.makeconftest("")
     write(bench, '@pytest.mark.a2a_scenario("Hello")\ndef test_it(trial):\n    assert trial.turns\n')
-    rejecting = bench.with_options("--a2a-endpoint=builtin:oracle")
 
-    rejected = rejecting("--a2a-set=tag-trials=off")
+    rejected = bench("--a2a-endpoint", oracle_url)
     rejected.assert_outcomes(failed=1)
     rejected.stdout.fnmatch_lines(["*the agent ended the conversation: *rejected*"])
     with harried({"500-late": 1.0}, "noop") as agent:
