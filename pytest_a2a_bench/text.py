@@ -62,6 +62,11 @@ def listed(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def p_value(p: float) -> str:
+    """Return a p-value as it stands behind its name: ``= 0.023``, ``< 0.001``."""
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+
+
 def did_you_mean(names: str | Iterable[str], valid: Iterable[str]) -> str:
     """Return ``; did you mean 'airline'?``, or nothing where no name is near.
 
@@ -135,6 +140,8 @@ def counted(items: Sequence[T], what: str) -> Iterator[T]:
             first = now  # the first one may have loaded what the others need, and says nothing about them
         if done and now - last >= _EVERY:
             last = now
-            left = f", about {(now - first) / (done - 1) * (len(items) - done):.0f} s left" if done > 1 else ""
+            # The first few of an uneven series say little about the rest.
+            known = done > max(1, len(items) // 5)
+            left = f", about {(now - first) / (done - 1) * (len(items) - done):,.0f} s left" if known else ""
             _SAY[-1](f"{done:,} of {len(items):,} {what}{left}")
         yield item

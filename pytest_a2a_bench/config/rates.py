@@ -83,7 +83,8 @@ def read_latencies(text: str) -> dict[str, float]:
         seconds = _number(value, example)
         percent = re.fullmatch(r"p(\d{1,3}(?:\.\d+)?)", name, re.ASCII)
         if not percent or float(percent[1]) > 100 or seconds <= 0:
-            raise ValueError(f"{name}={value} is not a percentile and a positive number of seconds; write {example}")
+            pair = f"{name}={value}".removeprefix("=")
+            raise ValueError(f"{pair} is not a percentile and a positive number of seconds; write {example}")
         _once(limits, percent[1], seconds)
     return limits
 

@@ -74,7 +74,9 @@ def load_scenarios(path: Path) -> Scenarios:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigurationError(f"scenarios {path}: cannot be read: {error}; give a TOML file") from error
+        raise ConfigurationError(
+            f"scenarios {path}: cannot be read: {getattr(error, 'strerror', error)}; give a TOML file"
+        ) from error
     return parse_scenarios(data, str(path))
 
 

@@ -26,6 +26,9 @@ STOPPED = "stopped"
 MISSED = "a2a_missed"
 """Set on the report of a trial whose miss is excused; an expected failure of the user's own has no such mark."""
 
+PLAIN = "a2a_plain_miss"
+"""Set on the report of a failure that says no more than that a trial was missed."""
+
 
 def add_explanation(report: pytest.TestReport, title: str, text: str, headline: str | None) -> None:
     """Give a failure a section of its own.

@@ -27,7 +27,15 @@ from pytest_a2a_bench.errors import A2ABenchError, OwnFunctionError, TrialCancel
 from pytest_a2a_bench.model import Party, TrialKey, TrialResult, percentile
 from pytest_a2a_bench.plugin import shim, state
 from pytest_a2a_bench.plugin.collection import categories_of
-from pytest_a2a_bench.plugin.explanation import MISSED, PREFIX, STOPPED, add_explanation, set_properties, shown_path
+from pytest_a2a_bench.plugin.explanation import (
+    MISSED,
+    PLAIN,
+    PREFIX,
+    STOPPED,
+    add_explanation,
+    set_properties,
+    shown_path,
+)
 from pytest_a2a_bench.plugin.state import TRIAL, BenchRun
 from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.reports import trial_text
@@ -491,16 +499,17 @@ def _trouble(result: TrialResult, config: pytest.Config) -> str:
     path = shown_path(result.path, config)
     tail = f"\ntranscript so far: {path}" if path else ""
     error = _shown(result.error or "no reason given", config)
+    name = registry.shown_name(str(result.key))
     if result.status == "evaluator_error":
-        return f"{result.key}: {error}{tail}"
+        return f"{name}: {error}{tail}"
     if result.status == "harness_error":
         return (
-            f"{result.key}: a bug in pytest-a2a-bench (or in a hook of yours), not in the agent; please report it with "
+            f"{name}: a bug in pytest-a2a-bench (or in a hook of yours), not in the agent; please report it with "
             f"this traceback\n{error}{tail}"
         )
     if result.error_type == OwnFunctionError.__name__:
-        return f"{result.key}: the agent was not judged: {error}{tail}"
-    return f"{result.key}: infrastructure error, the agent was not judged: {result.error_type}: {error}{tail}"
+        return f"{name}: the agent was not judged: {error}{tail}"
+    return f"{name}: infrastructure error, the agent was not judged: {result.error_type}: {error}{tail}"
 
 
 def _explain(report: pytest.TestReport, result: TrialResult, path: str | None) -> None:
@@ -538,6 +547,7 @@ def excuse_miss(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.Te
     elif item.config.getoption("tbstyle", "auto") == "auto":
         # "assert False" of a line that everybody knows: what matters is in the sections below.
         shim.hide_traceback(report, trial_text.headline(result))
+        setattr(report, PLAIN, True)
 
 
 def fail_unsolved(item: pytest.Item, report: pytest.TestReport) -> None:

@@ -136,6 +136,11 @@ def hide_traceback(report: pytest.TestReport, message: str) -> None:
             report.longrepr.reprcrash.message = message
 
 
+def leave_out_of_failures(report: pytest.TestReport) -> None:
+    """Keep a report out of the terminal's section of failures; it is counted and in the short summary all the same."""
+    vars(report)["_pdbshown"] = True
+
+
 def is_below(nodeid: str, ancestor: str) -> bool:
     """Return whether a node id is another or one of its parts: a test in a module, a case of a test."""
     return nodeid == ancestor or nodeid.startswith((ancestor + "::", ancestor + "[", ancestor + "/"))

@@ -16,8 +16,14 @@ import pytest
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import without_query
 from pytest_a2a_bench.plugin import selection, state
-from pytest_a2a_bench.plugin.explanation import PREFIX, say, shown_path
-from pytest_a2a_bench.plugin.shim import SuiteModuleSpec, all_modules, drop_earlier_attempts, is_below
+from pytest_a2a_bench.plugin.explanation import PLAIN, PREFIX, say, shown_path
+from pytest_a2a_bench.plugin.shim import (
+    SuiteModuleSpec,
+    all_modules,
+    drop_earlier_attempts,
+    is_below,
+    leave_out_of_failures,
+)
 from pytest_a2a_bench.plugin.state import TRIAL, BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.reports import reported, summary, trial_text
@@ -32,8 +38,8 @@ if TYPE_CHECKING:
 _TRIAL_ID = re.compile(r"\[.*-t\d+(?:-.*)?\](?:@[^\]]*)?$", re.DOTALL)
 _GATES = ("min_pass", "min_pass_k", "baseline", "max_drop", "max_cost", "max_latency", "max_infra_errors")
 _TICK = 0.5
-_MANY = 20
-"""Most misses that are listed one by one."""
+_MANY = 10
+"""Most misses that the terminal shows in full."""
 
 
 def looks_like_trial(nodeid: str) -> bool:
@@ -172,6 +178,7 @@ class Reporting:
         self.workers = 1
         self.reported: dict[str, dict[str, Any]] = {}
         self.repeated = False
+        self._misses = 0
         self.began = time.monotonic()
         self.began_wall = time.time()
         self._last = self.began
@@ -200,6 +207,10 @@ class Reporting:
         values = {sys.intern(name.removeprefix(PREFIX)): value for name, value in found if name.startswith(PREFIX)}
         if str(report.outcome) == "rerun" and ("key" in values or looks_like_trial(report.nodeid)):
             self.repeated = True
+        if getattr(report, PLAIN, False):
+            self._misses += 1
+            if self._misses > _MANY and self.config.get_verbosity() <= 0:
+                leave_out_of_failures(report)
         if "key" in values:
             self.reported[str(values["key"])] = values
             self.run.collected.used = True
@@ -342,20 +353,14 @@ class Reporting:
             directory = shlex.quote(shown_path(str(self.run.plan.results), self.config) or ".")
             for line in trial_text.summary_lines(self.reasons(), f"a2a-bench show --results {directory}"):
                 say(terminal, line)
-            for line in self._advice(results):
-                say(terminal, line)
+            if self._misses > _MANY:
+                shown = f"{_MANY} of {self._misses:,} misses are shown in full (-v: all; a2a-bench show TASK: one)"
+                say(terminal, f"{shown}; each is a failure, which --a2a-min-pass 0 only counts")
         # Caveats about the numbers are shown with -q, too.
         quiet = self.config.get_verbosity() < 0
         for line in summary.caveats(results) if quiet else self._notes(results, lost):
             if line != silent:
                 say(terminal, line, red=line.startswith(summary.NOTHING_MEASURED))
-
-    def _advice(self, results: Sequence[TrialResult]) -> Iterator[str]:
-        """Describe how an agent is measured, to whom it was shown miss by miss that it does not solve every task."""
-        asked = self.run.settings
-        missed = sum(r.status == "evaluated" and not r.success for r in results)
-        if missed > _MANY and not (asked.min_pass or asked.min_pass_k or self.run.services.baseline is not None):
-            yield f"each of {missed} trials failed by itself; --a2a-min-pass 0 only counts them"
 
     def _unreported(self) -> Sequence[TrialResult]:
         """Return the trials of this run that have ended and whose items had not come when the run did."""

@@ -17,7 +17,7 @@ from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupC
 from pytest_a2a_bench.results.gates.terms import GateResult, Verdict
 from pytest_a2a_bench.results.history import Trend
 from pytest_a2a_bench.results.stats import DomainSummary, count, describe_blameless, summarise, summarise_categories
-from pytest_a2a_bench.text import one_line
+from pytest_a2a_bench.text import one_line, p_value
 
 NO_MODEL = ("scripted", "a2a")
 """Users other than tau2's own simulator with a model."""
@@ -337,7 +337,7 @@ def _cells(s: DomainSummary, most: int) -> dict[str, str]:
 
 def _tokens(s: DomainSummary) -> str:
     known = ((Usage(s.input_tokens, s.output_tokens), ""), (s.estimated, "~"))
-    shown = (f"{mark}{u.input_tokens or 0}/{u.output_tokens or 0}" for u, mark in known if u.tokens is not None)
+    shown = (f"{mark}{u.input_tokens or 0:,}/{u.output_tokens or 0:,}" for u, mark in known if u.tokens is not None)
     return " ".join(shown) or "-"
 
 
@@ -484,7 +484,7 @@ def some(lines: Sequence[str], most: int = MOST) -> Iterator[str]:
     """Yield lines, and how many more there are."""
     yield from lines[:most]
     if len(lines) > most:
-        yield f"... and {len(lines) - most} more"
+        yield f"... and {len(lines) - most:,} more"
 
 
 _TITLES = ["domain", "tasks", "before", "95 %", "now", "95 %", "drop", "at least", "at most", "p", "better", "worse"]
@@ -502,7 +502,7 @@ def _comparison_cells(group: GroupComparison) -> list[str]:
         f"{group.drop:+.3f}",
         f"{group.low:+.3f}",
         f"{group.high:+.3f}",
-        f"{group.p:.3g}",
+        p_value(group.p).removeprefix("= "),
         str(group.better),
         str(group.worse),
     ]

@@ -21,6 +21,7 @@ from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences
 from pytest_a2a_bench.results.inference import LEVEL, POWER, Interval, PairedTask
 from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.text import p_value
 
 GateVerdict = Literal["pass", "failed", "regressed", "inconclusive"]
 """The verdict of one gate, or of all gates, on a run; ``regressed`` is only said in comparison with a baseline."""
@@ -300,7 +301,7 @@ class AgentComparison:
         text = (
             f"{shown}: {rates} over {count(group.tasks, 'task')} ({group.better} better with {self.agent}, "
             f"{group.worse} worse); {first} is ahead by {sign * group.drop:.3f}, 95 % sure of at least {low:+.3f} "
-            f"and of at most {high:+.3f}; p = {self.p:.3g}, two-sided"
+            f"and of at most {high:+.3f}; p {p_value(self.p)}, two-sided"
         )
         if self.errors:
             tail = " and might turn this over" if self.hidden else ""

@@ -33,6 +33,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from pytest_a2a_bench.benchmarks.registry import shown_name
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     CardError,
@@ -97,7 +98,7 @@ class Opened:
 
     @property
     def _what(self) -> str:
-        return f"the breaker is open since {self.key}: {self.reason}" if self.key else self.reason
+        return f"the breaker is open since {shown_name(self.key)}: {self.reason}" if self.key else self.reason
 
 
 class Breaker:

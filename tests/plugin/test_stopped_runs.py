@@ -47,12 +47,12 @@ def test_a_refused_token_ends_the_run_at_once(bench: Bench, refusing: RawAgent) 
     assert [r.json["method"] for r in refusing.messages] == ["GetTask", "SendMessage"]
     text = result.stdout.str()
     assert text.count("This opened the breaker: trials that had not begun are not run") == 1
-    result.stdout.fnmatch_lines(["inconclusive: 8 trials not run: the breaker is open since tau2/mock/*"])
+    result.stdout.fnmatch_lines(["inconclusive: 8 trials not run: the breaker is open since mock/*"])
     assert "A2A_AUTH_TOKEN" in text
     assert "--a2a-resume: only missing trials run" in text
     (why,) = [line for line in result.outlines if line.startswith("inconclusive: 8 trials not run")]
     assert why.count("--a2a-auth-env") == 1, "what to do is said once"
-    result.stdout.fnmatch_lines(["*not run: the breaker is open since tau2/mock/*: POST *HTTP 401*"])
+    result.stdout.fnmatch_lines(["*not run: the breaker is open since mock/*: POST *HTTP 401*"])
     result.stdout.fnmatch_lines(["*a2a verdict: inconclusive*"])
     (last,) = [line for line in result.outlines if line.startswith("=") and " not run" in line]
     assert "1 error" in last

@@ -46,10 +46,15 @@ def test_a_narrow_terminal_gets_a_column_per_domain(desk: Bench, monkeypatch: py
     assert all(len(line) <= 60 for line in result.outlines[start : start + 8])
 
 
-def test_misses_that_nobody_reads_can_be_counted(desk: Bench) -> None:
-    advice = "each of 21 trials failed by itself; --a2a-min-pass 0 only counts them"
-    assert advice in desk("--a2a-trials=21").stdout.str()
-    assert advice not in desk("--a2a-trials=21", "--a2a-resume", "--a2a-min-pass=0").stdout.str()
+def test_the_first_of_many_misses_are_shown_in_full(desk: Bench) -> None:
+    advice, section = "10 of 21 misses are shown in full (-v: all;", "a2a trial desk/front"
+    result = desk("--a2a-trials=21")
+    result.assert_outcomes(passed=21, failed=21)
+    text = result.stdout.str()
+    assert (advice in text, text.count(section)) == (True, 10)
+    again = ("--a2a-trials=21", "--a2a-resume")
+    assert desk(*again, "-v").stdout.str().count(section) == 21
+    assert advice not in desk(*again, "--a2a-min-pass=0").stdout.str()
 
 
 def test_quiet_keeps_the_table_and_drops_the_rest(desk: Bench) -> None:

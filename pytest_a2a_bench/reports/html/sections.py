@@ -22,7 +22,7 @@ from pytest_a2a_bench.results.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.results.history import Entry, Trend, trend
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.text import one_line
+from pytest_a2a_bench.text import one_line, p_value
 
 # --- verdict, main numbers and conditions -----------------------------------------------------------------------------
 
@@ -358,7 +358,7 @@ def _group(group: GroupComparison) -> Markup:
         points(-group.drop),
         # Changes are gains, the other way round than drops.
         f"{points(-group.high)} to {points(-group.low)}",
-        "< 0.001" if group.p < 0.001 else f"{group.p:.3f}",
+        p_value(group.p).removeprefix("= "),
     )
     marked = [el("td", text, class_=_number(-group.drop if i == 3 else 0)) for i, text in enumerate(cells)]
     # "all" has no suite.

@@ -376,7 +376,9 @@ class EntriesFile(Generic[Entry]):
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{self.name} {path}: cannot be read: {error}") from error
+            raise ConfigurationError(
+                f"{self.name} {path}: cannot be read: {getattr(error, 'strerror', error)}"
+            ) from error
         return self.parse(text, str(path), check)
 
     def parse(

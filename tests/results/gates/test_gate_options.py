@@ -99,6 +99,12 @@ expires = "2027-02-01"
 """
 
 
+def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        terms.QUARANTINE_FILE.read(tmp_path / "gone.toml")
+    assert str(refused.value) == f"quarantine {tmp_path / 'gone.toml'}: cannot be read: No such file or directory"
+
+
 def test_a_quarantine_file(tmp_path: Path) -> None:
     path = tmp_path / "q.toml"
     path.write_text(GOOD)
