@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 from controlled import PROGRAM, PYTHON, Control, Controlled
+from on_loop import on_loop
 
-from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.platforms.controller import ControllerOptions, running
 from pytest_a2a_bench.platforms.process import Command
 
@@ -32,13 +32,8 @@ def control() -> Iterator[Control]:
             )
             shown = " ".join(["kept_agent.py", *words])
             context = running(ControllerOptions(shown_command=shown, report=notes.append, **options), started)
-            serving = loop.run(context.__aenter__())
-            stack.callback(lambda: loop.run(_leave(context)))
+            serving = stack.enter_context(on_loop(context))
             client = stack.enter_context(httpx.Client(base_url=serving.local, timeout=60, trust_env=False))
             return Controlled(serving.local, serving.agent, client, notes)
 
         yield start
-
-
-async def _leave(context: contextlib.AbstractAsyncContextManager[Any]) -> None:
-    await context.__aexit__(None, None, None)

@@ -22,8 +22,8 @@ from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import CancelTaskRequest, GetTaskRequest, Message, Part, Role, SendMessageRequest
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
+from on_loop import on_loop
 
-from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.network import Guard
 from pytest_a2a_bench.assessor.server import ServerOptions, assessor
 from pytest_a2a_bench.assessor.terms import Callers, Terms
@@ -38,16 +38,8 @@ def served(
     terms: Terms, callers: Callers | None = None, place: ServerOptions | None = None, tracing: Tracing = NO_TRACING
 ) -> Iterator[str]:
     """Serve an assessor on the loop thread of the client, and give its URL."""
-    context = _serving(terms, callers, place or ServerOptions(port=0), tracing)
-    url = loop.run(context.__aenter__())
-    try:
+    with on_loop(_serving(terms, callers, place or ServerOptions(port=0), tracing)) as url:
         yield url
-    finally:
-        loop.run(_leave(context))
-
-
-async def _leave(context: contextlib.AbstractAsyncContextManager[str]) -> None:
-    await context.__aexit__(None, None, None)
 
 
 @contextlib.asynccontextmanager

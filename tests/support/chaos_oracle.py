@@ -7,17 +7,16 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 from fault_proxy import Fault, fault_proxy
 from faulty_server import serve_app
+from on_loop import on_loop
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
 from pytest_a2a_bench.agents.server import running
@@ -59,7 +58,7 @@ def harried(
         with _before_grpc(options, draws, faults.injected) as url:
             yield Harried(url, faults.injected, draws)
     else:
-        with _entered(harried_agent(options, faults)) as served:
+        with on_loop(harried_agent(options, faults)) as served:
             yield Harried(served.url, faults.injected, draws)
 
 
@@ -88,23 +87,11 @@ def _before_grpc(options: AgentOptions, draws: Draws, injected: Counter[str]) ->
             injected[fault] += 1
         return GRPC[fault] if fault is not None else None
 
-    with _entered(running(options)) as served:
+    with on_loop(running(options)) as served:
         card = httpx.get(served.card_url, trust_env=False).json()
         target = urlsplit(card["supportedInterfaces"][0]["url"]).port
         with fault_proxy(target, choose, grpc=True) as proxy:
             shown = json.loads(json.dumps(card).replace(f":{target}", f":{proxy.port}"))
             app = Starlette(routes=[Route(CARD_PATH, lambda _: JSONResponse(shown))])
-            with _entered(serve_app(app)) as url:
+            with on_loop(serve_app(app)) as url:
                 yield url
-
-
-@contextlib.contextmanager
-def _entered(context: contextlib.AbstractAsyncContextManager[Any]) -> Iterator[Any]:
-    async def leave() -> None:
-        await context.__aexit__(None, None, None)
-
-    entered = loop.run(context.__aenter__())
-    try:
-        yield entered
-    finally:
-        loop.run(leave())

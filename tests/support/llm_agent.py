@@ -32,6 +32,12 @@ class AgentsModel:
         return self.llm
 
 
+def as_user(llm: FakeLLM) -> dict[str, Any]:
+    """Return the settings with which a model plays the user, and is asked once only."""
+    args = {"api_base": llm.api_base, "api_key": "test", "num_retries": 0}
+    return {"user": "llm:openai/fake", "user_llm_args": args}
+
+
 @functools.cache
 def agents_model() -> AgentsModel:
     return AgentsModel()

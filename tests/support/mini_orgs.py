@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
-from pathlib import Path
 
-import pytest
 from mini_org.org import MiniOrg, build
 from mini_org.solve import choose_steps
 from mini_org.solve.task import AgentTask
@@ -15,17 +13,6 @@ from mini_org.solve.task import AgentTask
 from pytest_a2a_bench.benchmarks.crmarena.org import QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
-
-PUBLISHED = Path(__file__).parents[2] / ".." / "shared" / "data" / "crmarena"
-"""Where upstream's data is, on machines that have it; it is never part of the project."""
-
-
-def published(name: str) -> Path:
-    """Return one of upstream's files, or skip the test that needs it."""
-    path = PUBLISHED / name
-    if not path.exists():
-        pytest.skip(f"needs upstream's {name}, which may not be part of the project and is not here")
-    return path
 
 
 @cache

@@ -7,10 +7,12 @@ import os
 import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.benchmarks.participants import further_agents
+from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
@@ -21,6 +23,21 @@ from pytest_a2a_bench.trials.trial import Client
 
 RunTrials = Callable[[str, Settings, Iterable[TrialKey]], list[TrialResult]]
 """Built-in agent's spec, settings, keys -> results in order."""
+
+
+def some_keys(domain: str, count: int | None = None, split: str = "base") -> list[TrialKey]:
+    """Return the keys of so many of a domain's tasks, spread over the split; of all by default."""
+    every = index.load_tasks(domain, split)
+    step = max(1, len(every) // count) if count else 1
+    return [task.key() for task in every[::step][:count]]
+
+
+def said(result: TrialResult) -> list[Any]:
+    """Return what was said and done, without the ids of calls."""
+    return [
+        (turn.role, turn.text, turn.tool, turn.error, turn.requestor, [(c.name, c.arguments) for c in turn.calls])
+        for turn in result.transcript
+    ]
 
 
 def run_against(url: str, settings: Settings, keys: Iterable[TrialKey], folder: Path) -> list[TrialResult]:

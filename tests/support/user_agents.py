@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from faulty_server import serve_app
+from on_loop import on_loop
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation, bench_task_key
@@ -86,14 +87,6 @@ def served_brain(brain: Any, token: str | None = None) -> Iterator[str]:
         await found[0](scope, receive, send)
 
     found: list[Any] = []
-    server = serve_app(app)
-    url = loop.run(server.__aenter__())
-    found.append(loop.run(start_brain(brain, AgentOptions("noop"), Addresses(url), token, None)))
-    try:
+    with on_loop(serve_app(app)) as url:
+        found.append(loop.run(start_brain(brain, AgentOptions("noop"), Addresses(url), token, None)))
         yield url
-    finally:
-        loop.run(_leave(server))
-
-
-async def _leave(server: contextlib.AbstractAsyncContextManager[str]) -> None:
-    await server.__aexit__(None, None, None)

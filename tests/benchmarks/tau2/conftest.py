@@ -8,10 +8,21 @@ from typing import Any
 
 import pytest
 from trial_fixtures import builtin, event_loop_for_litellm, run_trials
+from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.model import TrialKey, TrialResult
 
 __all__ = ["builtin", "event_loop_for_litellm", "run_trials"]
+
+
+@pytest.fixture
+def some(run_trials: RunTrials) -> list[TrialResult]:
+    """Two trials of each of three tasks, of which an agent that writes nothing solves some."""
+    tasks = ("create_task_1", "update_task_1", "impossible_task_1")
+    keys = [TrialKey("tau2", "mock", task, trial) for task in tasks for trial in range(2)]
+    return run_trials("readonly", Settings(tag_trials=True), keys)
 
 
 @pytest.fixture

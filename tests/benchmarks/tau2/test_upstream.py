@@ -21,7 +21,7 @@ import pytest
 from builtin_server import served
 from fake_llm import FakeLLM, Step, call, judge, say
 from finished_runs import write_run
-from llm_agent import agents_model
+from llm_agent import agents_model, as_user
 from tau2_verification import Tau2Verifier, Verification, find_unrepeatable
 from threaded_http import Handler, HttpServer
 from trials import RunTrials
@@ -396,9 +396,7 @@ def test_an_llm_user_has_tools_and_one_task_of_mock_contradicts_itself(run_trial
     # Its assertion wants the notification read, which only the user can do; its gold database has it unread.
     key = TrialKey("tau2", "mock", "update_task_with_user_tools")
     with FakeLLM(user_of_its_own_accord) as llm:
-        args = {"api_base": llm.api_base, "api_key": "scripted", "num_retries": 0}
-        wanted = settings(user="llm:openai/user", user_llm_args=args)
-        [result] = run_trials("oracle", wanted, [key])
+        [result] = run_trials("oracle", settings(**as_user(llm)), [key])
     assert result.reward_info is not None, result.error
     assert result.reward_info.breakdown == {"DB": 0.0, "ENV_ASSERTION": 1.0, "ACTION": 1.0}
     assert {tool["function"]["name"] for tool in llm.requests[0]["tools"]} == {

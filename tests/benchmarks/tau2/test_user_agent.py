@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from builtin_server import served
-from trials import RunTrials
+from trials import RunTrials, said, some_keys
 from user_agents import ScriptedUsers, Speaker, served_brain
 
 from pytest_a2a_bench.a2a.client import AgentConnection
@@ -21,7 +21,6 @@ from pytest_a2a_bench.agents.brain import Brain, BrainError, BrainReply, Convers
 from pytest_a2a_bench.agents.brains import Noop, Oracle
 from pytest_a2a_bench.benchmarks.base import FurtherAgent
 from pytest_a2a_bench.benchmarks.participants import WELCOME
-from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, TrialKey, TrialResult, Usage
 from pytest_a2a_bench.reports import protocol_metrics
@@ -33,21 +32,8 @@ SCRIPTED = Settings(tag_trials=True, concurrency=4)
 STOP_WORDS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
 
 
-def keys(domain: str, count: int | None = None) -> list[TrialKey]:
-    every = index.load_tasks(domain)
-    step = max(1, len(every) // count) if count else 1
-    return [TrialKey("tau2", domain, task.task_id) for task in every[::step][:count]]
-
-
 def played_by(url: str, **options: Any) -> Settings:
     return dataclasses.replace(SCRIPTED, user=f"a2a:{url}", **options)
-
-
-def said(result: TrialResult) -> list[Any]:
-    return [
-        (turn.role, turn.text, turn.tool, turn.error, turn.requestor, [(c.name, c.arguments) for c in turn.calls])
-        for turn in result.transcript
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +59,7 @@ def test_the_same_user_behind_a2a_comes_to_the_same(
     run_trials: RunTrials, users: tuple[str, Speaker], domain: str, count: int
 ) -> None:
     url, speaker = users
-    for result in compare(run_trials, url, "oracle", keys(domain, count)):
+    for result in compare(run_trials, url, "oracle", some_keys(domain, count)):
         (party,) = result.parties
         spoken = [turn for turn in result.transcript if turn.role == "user"]
         assert {turn.party for turn in spoken} == {"user"}
@@ -121,7 +107,7 @@ def test_a_user_that_talks_nonsense_is_an_error_of_its_own(
     run_trials: RunTrials, say: Any, domain: str, message: str
 ) -> None:
     with served_brain(Speaker(say)) as url:
-        (result,) = run_trials("oracle", played_by(url), keys(domain, 1))
+        (result,) = run_trials("oracle", played_by(url), some_keys(domain, 1))
     assert result.status == "infrastructure_error"
     assert message in str(result.error)
     assert str(result.error).startswith("the agent that plays the user: ")
@@ -129,7 +115,7 @@ def test_a_user_that_talks_nonsense_is_an_error_of_its_own(
 
 
 def test_a_user_that_is_not_there_is_an_error_of_its_own(run_trials: RunTrials) -> None:
-    (result,) = run_trials("oracle", played_by("http://127.0.0.1:9"), keys("mock", 1))
+    (result,) = run_trials("oracle", played_by("http://127.0.0.1:9"), some_keys("mock", 1))
     assert (result.status, result.blame) == ("infrastructure_error", "user")
     assert str(result.error).startswith("the agent that plays the user: ")
 
@@ -137,7 +123,7 @@ def test_a_user_that_is_not_there_is_an_error_of_its_own(run_trials: RunTrials) 
 @pytest.mark.parametrize("word", STOP_WORDS)
 def test_each_stop_word_ends_the_conversation(run_trials: RunTrials, word: str) -> None:
     with served_brain(Speaker(lambda conversation: f"Thank you. {word}")) as url:
-        (result,) = run_trials("noop", played_by(url), keys("mock", 1))
+        (result,) = run_trials("noop", played_by(url), some_keys("mock", 1))
     assert (result.status, result.termination_reason) == ("evaluated", "user_stop")
 
 
@@ -147,8 +133,8 @@ def test_the_users_agent_gets_its_own_token_and_no_other(
     monkeypatch.setenv("A2A_AUTH_TOKEN", "of-the-tested")
     monkeypatch.setenv("USERS_TOKEN", "of-the-user")
     with served_brain(Speaker(lambda conversation: "###STOP###"), token="of-the-user") as url:
-        (refused,) = run_trials("noop", played_by(url), keys("mock", 1))
-        (result,) = run_trials("noop", played_by(url, user_auth_env="USERS_TOKEN"), keys("mock", 1))
+        (refused,) = run_trials("noop", played_by(url), some_keys("mock", 1))
+        (result,) = run_trials("noop", played_by(url, user_auth_env="USERS_TOKEN"), some_keys("mock", 1))
     assert (refused.error_type, refused.blame) == ("AuthenticationError", "user")
     assert "user-auth-env" in str(refused.error)
     assert result.status == "evaluated"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fake_llm import FakeLLM, Step, call, say, status
-from llm_agent import agents_model
+from llm_agent import agents_model, as_user
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import index
@@ -46,9 +46,7 @@ def hold(
     agents_model().play(lambda request: lines[(_count(request, "assistant") - GREETED) % len(lines)])
     steps = iter([step for user in users for step in user])
     with FakeLLM(lambda request: next(steps, status(500))) as llm:
-        args = {"api_base": llm.api_base, "api_key": "test", "num_retries": 0}
-        settings = Settings(user="llm:openai/fake", user_llm_args=args, **options)
-        [result] = run_trials(agents_model().spec, settings, [KEY])
+        [result] = run_trials(agents_model().spec, Settings(**as_user(llm), **options), [KEY])
     return result, llm
 
 
