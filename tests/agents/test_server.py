@@ -222,7 +222,8 @@ class TestAuthentication:
 
     def test_a_token_that_is_not_set_is_said_at_the_start(self) -> None:
         with pytest.raises(ConfigurationError, match="NOT_SET_AT_ALL, which is not set"):
-            start_builtin("oracle?auth_env=NOT_SET_AT_ALL")
+            with served("oracle?auth_env=NOT_SET_AT_ALL"):
+                pass
 
 
 def test_conversations_beyond_the_limit_are_forgotten_and_tasks_with_them(connect: Connect) -> None:

@@ -113,7 +113,7 @@ def test_a_project_may_have_a_fixture_called_trial(bench: Bench) -> None:
 
 def test_it_works_without_xdist(bench: Bench) -> None:
     bench.makepyfile("def test_mine(): pass")
-    bench.apart("-p", "no:xdist").assert_outcomes(passed=1)
+    bench("-p", "no:xdist").assert_outcomes(passed=1)
 
 
 def test_help_has_the_options_in_groups(bench: Bench) -> None:

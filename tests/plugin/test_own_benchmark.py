@@ -6,8 +6,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from builtin_server import served
 from harness import ROOT, Bench, verdict_of
 
 EXAMPLE = Path(__file__).parents[2] / "example_suites" / "own_benchmark"
@@ -81,9 +83,12 @@ def test_the_built_in_agents_play_its_golds(shop: Bench) -> None:
     shop("--a2a-endpoint=builtin:readonly").assert_outcomes(passed=2, failed=1)
 
 
-def test_a_player_that_cannot_be_imported_is_named(shop: Bench) -> None:
+def test_a_player_that_cannot_be_imported_is_named(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     (shop.path / "golds.py").write_text("import nowhere")
-    text = shop("--a2a-endpoint=builtin:oracle", "-k", "status").stdout.str()
+    monkeypatch.syspath_prepend(shop.path)
+    player = quote('{"shop": "golds"}')
+    with served(f"oracle?players={player}") as agent:
+        text = shop("--a2a-endpoint", agent.url, "--a2a-set=tag-trials=on", "-k", "status").stdout.str()
     assert "the player of suite 'shop' cannot be loaded from 'golds': No module named 'nowhere'" in text
 
 

@@ -73,7 +73,9 @@ def test_a_suite_from_an_installed_package(bench: Bench, noop_url: str) -> None:
     bench.makepyfile(test_mine=DESK_TEST)
     result = bench.apart("--a2a-endpoint", noop_url, "test_mine.py")
     result.assert_outcomes(passed=1)
-    assert bench.apart("--a2a-suite", "desks").ret == 4
+    wrong = bench("--a2a-suite", "desks")
+    assert wrong.ret == 4
+    wrong.stderr.fnmatch_lines(["ERROR: --a2a-suite: unknown suite 'desks'; valid are: *"])
 
 
 def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(suite: Bench) -> None:
@@ -117,7 +119,7 @@ def test_a_domain_that_the_name_of_a_split_leaves_out_is_named(bench: Bench, noo
     for expression in ("airline and not split_base", "not mock", "airline"):
         assert note not in bench(*chosen, "-k", expression).outlines
     # Workers collect where there are some, and their notes come with the summary.
-    apart = bench("--a2a-endpoint", noop_url, "--a2a-suite=airline,mock", "-n2", "-k", "not split_base")
+    apart = bench("--a2a-endpoint", noop_url, "--a2a-suite=mock", "-n2", "-k", "not split_base")
     assert apart.outlines.count(note) == 1
 
 
