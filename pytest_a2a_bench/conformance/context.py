@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 
 from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance.finding import AS_VALID, Finding, Requirement, Severity
-from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
+from pytest_a2a_bench.conformance.protocol.operations import STREAMING
 from pytest_a2a_bench.conformance.protocol.payloads import is_running, state_of
 from pytest_a2a_bench.conformance.protocol.streams import Problem, StreamEvent, read_event, read_events, result_of
 from pytest_a2a_bench.conformance.scenarios import missing_text
@@ -26,7 +26,7 @@ from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.variants import REPRESENTATIVE, Variant
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
-from pytest_a2a_bench.conformance.wire.reply import ERRORS, UNSET, SkipCheck, WireReply, WireRequest
+from pytest_a2a_bench.conformance.wire.reply import ERRORS, UNSET, SkipCheck, WireReply
 
 T = TypeVar("T")
 
@@ -117,14 +117,12 @@ class Context:
         """
         wanted = operation
         operation, asked = self.variant.asked(operation, params or {})
-        params = dict(asked)
-        if spell and self.version == "0.3":
-            params = to_v03_params(operation, params, self.binding)
-        request = WireRequest(
-            operation=operation,
-            params=params,
+        request = self.session.request(
+            operation,
+            asked,
+            version=version_header,
+            spell=spell,
             headers={**self.target.extension_headers, **(headers or {})},
-            version_header=self._version(version_header),
             stream=operation in STREAMING if stream is None else stream,
             timeout=timeout or self.target.timeout,
             linger=self.session.pace.extended(_LINGER_SECONDS),
@@ -139,11 +137,6 @@ class Context:
         if reply.is_breakdown and request.auth is True and request.body is UNSET and version_header is UNSET:
             self.unjudged.append(reply)
         return reply
-
-    def _version(self, given: Any) -> str | None:
-        if given is UNSET:
-            return None if self.version == "0.3" else self.version
-        return None if given is None else str(given)
 
     def message(self, text: str | None = None, **fields: Any) -> dict[str, Any]:
         """Return a user message in the form of 1.0; ``fields`` are added, or replace members."""
@@ -360,12 +353,6 @@ class Context:
                 exchanges=tuple(r.exchange for r in chosen),
             )
         )
-
-    def expect_ok(self, reply: WireReply, what: str = "") -> bool:
-        """Fail unless there is a result; return whether there is."""
-        if not reply.ok:
-            self.fail(without_result(reply), reply, expected=what or "a result")
-        return reply.ok
 
     def expect_error(self, reply: WireReply, *names: str, what: str = "", old_names: Iterable[str] = ()) -> bool:
         """Fail unless the answer is one of these errors; return whether it is.

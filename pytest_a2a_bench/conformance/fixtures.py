@@ -128,46 +128,30 @@ async def message_reply(ctx: Context) -> Mapping[str, Any]:
 async def samples(ctx: Context) -> tuple[WireReply, ...]:
     """Return ordinary answers of several operations, or those about a task in the variant's state; shared."""
     # Asked once: each model call of the agent may cost money.
-    asking = ctx.plain()
-    if ctx.state:
-        state = ctx.state
-        return await asking.shared(("samples in state", state), lambda: _samples_in(asking, state))
-    return await ctx.session.shared.once("samples", lambda: _samples(asking))
+    asking, state = ctx.plain(), ctx.state
+    if state:
+        return await asking.shared(("samples in state", state), lambda: _samples(asking, state))
+    return await ctx.session.shared.once("samples", lambda: _samples(asking, ""))
 
 
-async def _samples(ctx: Context) -> tuple[WireReply, ...]:
-    replies = [await ctx.said()]
-    task = task_in(replies[0].result)
-    if task is not None:
-        further = [ctx.call("GetTask", {"id": str(task.get("id"))})]
-        # 0.3 has no ListTasks.
-        if ctx.version != "0.3":
-            context_id = str(task.get("contextId") or "")
-            further.append(ctx.call("ListTasks", {"contextId": context_id, "includeArtifacts": True}))
-        replies += await asyncio.gather(*further)
+async def _samples(ctx: Context, state: str) -> tuple[WireReply, ...]:
+    replies = [await (reply_in(ctx, state) if state else ctx.said())]
+    task = _body(replies[0])
+    further = [ctx.call("GetTask", {"id": task["id"]})] if task.get("id") else []
+    # 0.3 has no ListTasks.
+    if task and ctx.version != "0.3":
+        params = {"contextId": str(task.get("contextId") or ""), "includeArtifacts": True}
+        further.append(ctx.call("ListTasks", params))
+    replies += await asyncio.gather(*further)
     if ctx.target.declares("streaming"):
-        replies.append(await ctx.streamed())
-        if text := ctx.target.scenarios.get("message"):
+        replies.append(await (stream_in(ctx, state) if state else ctx.streamed()))
+        if not state and (text := ctx.target.scenarios.get("message")):
             replies.append(await ctx.shared("stream-message", lambda: ctx.stream(text)))
     # Only where the user named a prompt: what an agent makes of ours is luck.
-    for key in ("message", "data", "file", "input"):
+    for key in ("message", "data", "file", "input") if not state else ():
         prompt = ctx.target.scenarios.get(key)
         if prompt is not None:
             replies.append(await ctx.said(prompt))
-    return tuple(replies)
-
-
-async def _samples_in(ctx: Context, state: str) -> tuple[WireReply, ...]:
-    made = await reply_in(ctx, state)
-    body = _body(made)
-    replies = [made]
-    if body.get("id"):
-        replies.append(await ctx.call("GetTask", {"id": body["id"]}))
-    if ctx.version != "0.3" and body.get("contextId"):
-        params = {"contextId": body["contextId"], "includeArtifacts": True}
-        replies.append(await ctx.call("ListTasks", params))
-    if ctx.target.declares("streaming"):
-        replies.append(await stream_in(ctx, state))
     return tuple(replies)
 
 

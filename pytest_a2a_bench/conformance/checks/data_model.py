@@ -313,8 +313,7 @@ async def data_value(ctx: Context) -> None:
     # An agent may not take data at all, which is no defect of how it keeps it.
     if reply.may_be("ContentTypeNotSupportedError"):
         return
-    if not ctx.expect_ok(reply, "the value is accepted"):
-        return
+    ctx.needed(reply, "a data part")
     # Agents need not return the history; where it comes back it must be true.
     for node in nodes(reply.result):
         if node.kind == "message" and node.value.get("messageId") == params["message"]["messageId"]:
@@ -344,10 +343,7 @@ def _same(ctx: Context, reply: WireReply, message: Mapping[str, Any], value: Any
 
 
 async def _parts_of(ctx: Context, key: str) -> tuple[WireReply, list[tuple[str, Mapping[str, Any]]]]:
-    prompt = ctx.prompt(key)
-    reply = await ctx.said(prompt)
-    if not ctx.expect_ok(reply):
-        return reply, []
+    reply = ctx.needed(await ctx.said(ctx.prompt(key)), f"the scenario {key}")
     return reply, [(n.pointer, n.value) for n in nodes(reply.result) if n.kind == "part"]
 
 
@@ -355,7 +351,7 @@ async def raw_is_base64(ctx: Context) -> None:
     """Look at a file that the agent returns."""
     reply, parts = await _parts_of(ctx, "file")
     raw = [(pointer, part["raw"]) for pointer, part in parts if "raw" in part]
-    if reply.ok and not raw:
+    if not raw:
         ctx.skip("the scenario file gave no part with raw")
     for pointer, content in raw:
         try:
@@ -372,7 +368,7 @@ async def names_of_files(ctx: Context) -> None:
         old = [name for name in _OLD_NAMES if name in part]
         if old:
             ctx.fail(f"the part has {old}", reply, pointer=pointer)
-    if reply.ok and not ctx.findings and not any("url" in part for _, part in parts):
+    if not ctx.findings and not any("url" in part for _, part in parts):
         ctx.skip("the scenario url gave no part with url")
 
 

@@ -59,9 +59,7 @@ async def ordinary_task(ctx: Context) -> tuple[WireReply, Mapping[str, Any]]:
 
 async def one_of_task_and_message(ctx: Context) -> None:
     """Look at the members of an ordinary result."""
-    reply = await ordinary(ctx)
-    if not ctx.expect_ok(reply):
-        return
+    reply = ctx.needed(await ordinary(ctx), "SendMessage")
     members = sorted(reply.result) if isinstance(reply.result, Mapping) else []
     # Exactly one of both; members of extensions beside them are allowed.
     if [m for m in members if m in ("task", "message")] not in (["task"], ["message"]):
@@ -92,9 +90,7 @@ async def blocking_result_is_complete(ctx: Context) -> None:
         # That an agent answers early is a finding of SEND-002.
         # What such a task still becomes is a matter of time.
         ctx.skip("the agent answers before the task is over, which SEND-002 judges")
-    later = await ctx.call("GetTask", {"id": task.get("id")})
-    if not ctx.expect_ok(later):
-        return
+    later = ctx.needed(await ctx.call("GetTask", {"id": task.get("id")}), "GetTask")
     # Whole members: what is equal needs no reason.
     for name in ("status", "artifacts"):
         if task.get(name) != later.result.get(name):
@@ -112,32 +108,27 @@ async def started(ctx: Context) -> WireReply:
 async def return_immediately(ctx: Context) -> None:
     """Start a slow task and look at its state."""
     reply = await started(ctx)
-    if ctx.expect_ok(reply):
-        task = ctx.task_of(reply, "SendMessage")
-        if state_of(task) in SETTLED:
-            if (took := reply.exchange.seconds) < max(_TELLING_SECONDS, _TELLING_SHARE * await ctx.allow(0.0)):
-                ctx.skip(f"the task of the scenario slow was over after {took:.2f} s: too short to tell")
-            ctx.fail(
-                f"after {reply.exchange.seconds:.2f} s the task is returned in state {spelled_state(task)!r}",
-                reply,
-                pointer="/task/status/state",
-            )
+    task = ctx.task_of(reply, "SendMessage with returnImmediately")
+    if state_of(task) in SETTLED:
+        if (took := reply.exchange.seconds) < max(_TELLING_SECONDS, _TELLING_SHARE * await ctx.allow(0.0)):
+            ctx.skip(f"the task of the scenario slow was over after {took:.2f} s: too short to tell")
+        found = f"after {took:.2f} s the task is returned in state {spelled_state(task)!r}"
+        ctx.fail(found, reply, pointer="/task/status/state")
 
 
 async def early_task_can_be_followed(ctx: Context) -> None:
     """Poll a slow task until it ends."""
     reply = await started(ctx)
-    if not ctx.expect_ok(reply):
-        return
-    later = await ctx.wait_for_task(str(ctx.task_of(reply, "SendMessage").get("id")))
-    if ctx.expect_ok(later) and state_of(later.result) not in SETTLED:
+    task = ctx.task_of(reply, "SendMessage with returnImmediately")
+    later = ctx.needed(await ctx.wait_for_task(str(task.get("id"))), "GetTask")
+    if state_of(later.result) not in SETTLED:
         ctx.fail(f"the task has not ended after {WAIT_SECONDS:g} s", reply, later)
 
 
 async def return_immediately_and_messages(ctx: Context) -> None:
     """Ask for a direct message with returnImmediately."""
     _, reply = await _message_again(ctx)
-    if ctx.expect_ok(reply) and message_in(reply.result) is None:
+    if message_in(ctx.needed(reply, "SendMessage with returnImmediately").result) is None:
         ctx.fail("with returnImmediately the answer is no longer a message", reply)
 
 
@@ -165,9 +156,7 @@ async def history_length(ctx: Context) -> None:
         reply, said = await answered(ctx, configuration=configuration)
     else:
         reply = await ctx.send(configuration=configuration)
-    if not ctx.expect_ok(reply):
-        return
-    task = ctx.task_of(reply, "SendMessage")
+    task = ctx.task_of(reply, "SendMessage with historyLength")
     if not most:
         await artifacts_are_kept(ctx, reply, task)
     if history_of(task):

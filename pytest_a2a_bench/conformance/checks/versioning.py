@@ -9,7 +9,7 @@ from typing import Any
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.asking import ask, requests
 from pytest_a2a_bench.conformance.checks.binding import is_no_route
-from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.context import Context, without_result
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, spelled_state, task_in
 from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply
 
@@ -54,9 +54,7 @@ async def semantics_of_the_version(ctx: Context) -> None:
     old = ctx.sibling(ctx.binding, "0.3")
     if old is None:
         ctx.skip("the card declares no 0.3 interface of this binding")
-    reply = await old.send()
-    if not ctx.expect_ok(reply, "a result in the form of 0.3"):
-        return
+    reply = ctx.needed(await old.send(), "a 0.3 message")
     value = task_in(reply.result) or message_in(reply.result)
     if value is None or (ctx.binding == "JSONRPC" and value.get("kind") not in ("task", "message")):
         ctx.fail(f"a 0.3 request gave {reply.result!r:.200}", reply, expected="a result in the form of 0.3")
@@ -79,7 +77,9 @@ async def declared_pairs_work(ctx: Context) -> None:
         other = ctx.sibling(binding, version) if binding == ctx.binding else None
         if other is not None:
             reply = await other.send()
-            ctx.expect_ok(reply, f"{other.target} is declared, so that it answers")
+            if not reply.ok:
+                expected = f"{other.target} is declared, so that it answers"
+                ctx.fail(without_result(reply), reply, expected=expected)
 
 
 # -- extensions --

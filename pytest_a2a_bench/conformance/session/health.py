@@ -82,7 +82,8 @@ class Health:
     :param ask: asks it.
     :param spoken_instead: asks it in the other version of the protocol, and returns that one if it is spoken.
 
-    ``card_check`` is the name of the check that tells of an interface that is not there, where that check is made too.
+    ``card_check`` is the name of the check that tells of an interface that is not there, where that check is made too;
+    ``absence`` why it is not there as the card names it, empty where it is.
     """
 
     def __init__(self, target: Target, ask: Ask, spoken_instead: Callable[[], Awaitable[str]]) -> None:
@@ -98,14 +99,9 @@ class Health:
         self._refuses = ""
         self._is_silent = False
         self._is_gone = False
-        self._absence = ""
+        self.absence = ""
         self.card_check = ""
         self._reported_as = ""
-
-    @property
-    def absence(self) -> str:
-        """Why the interface is not there as the card names it; empty where it is."""
-        return self._absence
 
     @property
     def is_broken(self) -> bool:
@@ -186,10 +182,10 @@ class Health:
         if first is not None and absence(first):
             # By two operations: one may be missing or broken on an interface that is there.
             other = await self._probe("CancelTask")
-            self._absence = absence(first) if other is not None and absence(other) else ""
+            self.absence = absence(first) if other is not None and absence(other) else ""
         if first is not None and first.error is not None and first.error.name in _OF_ANOTHER_VERSION:
             if spoken := await self._spoken_instead():
-                self._absence = f"the card says A2A {self._target.version}, and this URL speaks {spoken}"
+                self.absence = f"the card says A2A {self._target.version}, and this URL speaks {spoken}"
         # An interface that cannot be asked here (None) is left to its checks, which give their reason.
         if first is None or (works(first) and not first.is_refused):
             return first
@@ -233,8 +229,8 @@ class Health:
         None where it can be made.
         """
         # The rule of the card tells what is wrong; where that is not judged, each check says what it finds.
-        if self._absence and self.card_check and requirement.id != CARD_RULES[requirement.version]:
-            reason = f"the interface is not there: {self._absence}"
+        if self.absence and self.card_check and requirement.id != CARD_RULES[requirement.version]:
+            reason = f"the interface is not there: {self.absence}"
             return CheckResult(requirement, binding, "explained", reason=reason, cause=self.card_check)
         if self._is_silent:
             why = f"nothing is answered within {self._target.timeout:g} s; {MORE_TIME}"

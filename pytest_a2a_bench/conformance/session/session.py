@@ -25,13 +25,7 @@ from pytest_a2a_bench.conformance.session.health import Health, Pace, Steadiness
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import is_late
 from pytest_a2a_bench.conformance.wire.http import open_wire
-from pytest_a2a_bench.conformance.wire.reply import (
-    NoAnswer,
-    SkipCheck,
-    Wire,
-    WireReply,
-    WireRequest,
-)
+from pytest_a2a_bench.conformance.wire.reply import UNSET, NoAnswer, SkipCheck, Wire, WireReply, WireRequest
 from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, ProtocolError
 
@@ -175,22 +169,27 @@ class Session:
                 self._receiver = receiver
                 return receiver
 
-    async def ask(self, operation: str, params: dict[str, Any], timeout: float) -> WireReply:
+    def request(
+        self, operation: str, params: Mapping[str, Any], *, version: Any = UNSET, spell: bool = True, **options: Any
+    ) -> WireRequest:
+        """Return a request, with parameters in the form of 1.0 as the interface's version has them.
+
+        :param version: value of ``A2A-Version`` in place of the interface's (0.3 has none); None leaves it out.
+        :param spell: whether to rewrite the parameters for 0.3.
+        :param options: further members of the request.
+        """
+        is_old = self.target.version == "0.3"
+        sent = to_v03_params(operation, params, self.target.binding) if is_old and spell else dict(params)
+        named = (None if is_old else self.target.version) if version is UNSET else version
+        return WireRequest(operation, sent, version_header=None if named is None else str(named), **options)
+
+    async def ask(self, operation: str, params: Mapping[str, Any], timeout: float) -> WireReply:
         """Ask something on the judge's own account, with parameters in the form of 1.0.
 
         :raises SkipCheck: if the binding has no form for the request.
         """
-        target = self.target
-        # The judge's own questions are put in 1.0's words and written in the old ones where the interface is old.
-        old = target.version == "0.3"
-        request = WireRequest(
-            operation,
-            to_v03_params(operation, params, target.binding) if old else params,
-            headers=target.extension_headers,
-            version_header=None if old else target.version,
-            timeout=timeout,
-        )
-        return await self._call_noting(request)
+        headers = self.target.extension_headers
+        return await self._call_noting(self.request(operation, params, headers=headers, timeout=timeout))
 
     async def _spoken_instead(self) -> str:
         other = Session(replace(self.target, version="1.0" if self.target.version == "0.3" else "0.3"))

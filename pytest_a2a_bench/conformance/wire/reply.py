@@ -138,10 +138,7 @@ class ReplyError:
 
     def detail(self, kind: str) -> Mapping[str, Any] | None:
         """Return the first detail of a ``google.rpc`` type."""
-        for item in self.details:
-            if isinstance(item, Mapping) and str(item.get("@type", "")).endswith(kind):
-                return item
-        return None
+        return _detail(self.details, kind)
 
     # Where there is a status only, several errors share it.
     def may_be(self, name: str) -> bool:
@@ -313,7 +310,7 @@ def read_rest_error(document: Any, status: int) -> ReplyError:
     # In AIP-193 the name of the gRPC status; in problem+json the HTTP status again, as a number.
     grpc_status = raw.get("status")
     return ReplyError(
-        _name_of(found) or (_invalid(found) if status == ERRORS["InvalidParamsError"].http else ""),
+        _name_of(found, is_invalid=status == ERRORS["InvalidParamsError"].http),
         message,
         None,
         status,
@@ -326,7 +323,7 @@ def read_rest_error(document: Any, status: int) -> ReplyError:
 def read_grpc_error(status: str, message: str, details: Iterable[Any]) -> ReplyError:
     """Read a gRPC status with its details."""
     found = tuple(details)
-    name = _name_of(found) or (_invalid(found) if status == ERRORS["InvalidParamsError"].grpc else "")
+    name = _name_of(found, is_invalid=status == ERRORS["InvalidParamsError"].grpc)
     return ReplyError(name, message, None, None, status, found, {"status": status, "message": message})
 
 
@@ -349,14 +346,16 @@ def has_failed(exchange: Exchange) -> bool:
     return error.is_internal if error is not None else exchange.binding != "GRPC" and (exchange.status or 0) >= 500
 
 
-def _name_of(details: Iterable[Any]) -> str:
-    for item in details:
-        if isinstance(item, Mapping) and str(item.get("@type", "")).endswith(ERROR_INFO):
-            return _BY_REASON.get(str(item.get("reason") or ""), "")
-    return ""
+def _detail(details: Iterable[Any], kind: str) -> Mapping[str, Any] | None:
+    typed = (d for d in details if isinstance(d, Mapping) and str(d.get("@type", "")).endswith(kind))
+    return next(typed, None)
 
 
-def _invalid(details: Iterable[Any]) -> str:
-    """Return the name of a validation error where violations of fields say so: other errors share its status."""
-    is_invalid = any(isinstance(item, Mapping) and str(item.get("@type", "")).endswith(BAD_REQUEST) for item in details)
-    return "InvalidParamsError" if is_invalid else ""
+def _name_of(details: Iterable[Any], *, is_invalid: bool) -> str:
+    """Return the name of an error by its reason.
+
+    :param is_invalid: whether its status is that of a validation error, which violations of fields tell from others.
+    """
+    info = _detail(details, ERROR_INFO) or {}
+    is_invalid = is_invalid and _detail(details, BAD_REQUEST) is not None
+    return _BY_REASON.get(str(info.get("reason") or ""), "InvalidParamsError" if is_invalid else "")
