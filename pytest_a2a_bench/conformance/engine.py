@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import threading
 import time
+import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -38,7 +39,7 @@ from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.variants import Variant, allowed
 from pytest_a2a_bench.conformance.wire.exchange import MORE_TIME, Redactor, is_silence
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck, WireReply
-from pytest_a2a_bench.errors import ConfigurationError, HarnessError, Terminated
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, HarnessError, Terminated
 from pytest_a2a_bench.text import counted, waiting_for
 
 CONCURRENCY = 16
@@ -555,9 +556,8 @@ class RawWire:
 
     def send(self, text: str, **options: Any) -> WireReply:
         """Send one text message; ``options`` as for :meth:`call`."""
-        binding, version = options.pop("binding", None), options.pop("version", None)
-        context = Context(_OWN, self._session(binding, version))
-        return loop.run(context.call("SendMessage", context.send_params(text), **options))
+        context = Context(_OWN, self._session(options.get("binding"), options.get("version")))
+        return self.call("SendMessage", context.send_params(text), **options)
 
     def close(self) -> None:
         """Cancel and delete the objects made on the agent, and close the connections."""
@@ -572,3 +572,14 @@ class RawWire:
         asked = " ".join(word for word in (version, binding) if word) or "any"
         declared = ", ".join(f"{v} {b}" for b, v in self._sessions) or "none"
         raise ConfigurationError(f"the card declares no interface {asked}; it declares: {declared}")
+
+
+def probe(targets: Iterable[Target]) -> WireReply | str:
+    """Ask an agent's first interface for an unknown task; return the answer, or why it cannot be asked."""
+    wire = RawWire(targets)
+    try:
+        return wire.call("GetTask", {"id": str(uuid.uuid4())})
+    except (A2ABenchError, SkipCheck, NoAnswer, ValueError, OSError) as error:
+        return str(error)
+    finally:
+        wire.close()

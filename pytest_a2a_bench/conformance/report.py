@@ -478,16 +478,3 @@ def sdk_of(rows: Iterable[CheckRow]) -> KnownSdk | None:
     found = [(len(broken & set(sdk.findings)), sdk) for sdk in _known() if not kept & set(sdk.findings)]
     most, sdk = max(found, key=lambda pair: pair[0], default=(0, None))
     return sdk if most >= _LEAST else None
-
-
-def known_lines(rows: Iterable[CheckRow]) -> list[str]:
-    """Return the failures that are the SDK's own, with the issue's URL; none if no SDK is recognised."""
-    every = list(rows)
-    sdk = sdk_of(every)
-    ids = dict.fromkeys(
-        row.id for row in every if sdk and row.status in ("failed", "warned") and row.id in sdk.findings
-    )
-    if sdk is None or not ids:
-        return []
-    lines = [f"known of {sdk.name}, not yours (it counts all the same; a waiver excuses it):"]
-    return [*lines, *(f"  {id}: {what}{f' ({url})' if url else ''}" for id in ids for what, url in [sdk.findings[id]])]

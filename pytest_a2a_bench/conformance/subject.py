@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
 from pytest_a2a_bench.conformance.catalogue import load_gateway_requirements, load_requirements, plan, requirement
-from pytest_a2a_bench.conformance.engine import RawWire, check_all
+from pytest_a2a_bench.conformance.engine import check_all, probe
 from pytest_a2a_bench.conformance.finding import CARD, GATEWAY, CheckResult, Finding, Planned, Requirement
 from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.report import Report, card_results, judge
@@ -25,7 +24,6 @@ from pytest_a2a_bench.conformance.session.health import absence
 from pytest_a2a_bench.conformance.target import Target, declared, targets_of
 from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
-from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 from pytest_a2a_bench.errors import A2ABenchError, CardError
 from pytest_a2a_bench.listener import BindAddress
 from pytest_a2a_bench.redact import redact_url
@@ -244,17 +242,12 @@ def _with_spoken_versions(raw: Mapping[str, Any], config: ClientConfig, timeout:
 
 
 def _is_spoken(entry: Mapping[str, Any], raw: Mapping[str, Any], config: ClientConfig, timeout: float) -> bool:
-    wire = None
     alone = {**raw, "url": None, "additionalInterfaces": None, "supportedInterfaces": [entry]}
     try:
-        wire = RawWire(targets_of(alone, config.endpoint, config=config, timeout=timeout))
-        reply = wire.call("GetTask", {"id": str(uuid.uuid4())})
-    except (A2ABenchError, SkipCheck, ValueError, OSError):
+        reply = probe(targets_of(alone, config.endpoint, config=config, timeout=timeout))
+    except CardError:
         return False
-    finally:
-        if wire is not None:
-            wire.close()
-    return reply.may_be("TaskNotFoundError") and not absence(reply)
+    return not isinstance(reply, str) and reply.may_be("TaskNotFoundError") and not absence(reply)
 
 
 def _with_other_view(raw: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:

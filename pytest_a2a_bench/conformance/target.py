@@ -12,6 +12,7 @@ from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig, may_receive
 from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.conformance.finding import BINDING_OF
+from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, OPERATIONS
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.listener import BindAddress
 
@@ -55,6 +56,11 @@ class Target:
         if capability == "extendedAgentCard" and self.card.get("supportsAuthenticatedExtendedCard") is True:
             return True
         return self.capabilities.get(capability) is True
+
+    def offers(self, operation: str) -> bool:
+        """Return whether the version has an operation, and the card the capability that it needs."""
+        is_known = self.version != "0.3" or bool(OPERATIONS[operation].rpc03)
+        return is_known and (operation not in CAPABILITIES or self.declares(CAPABILITIES[operation]))
 
     @property
     def wants_credentials(self) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.conformance.finding import Requirement
-from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, OPERATIONS, about
+from pytest_a2a_bench.conformance.protocol.operations import about
 from pytest_a2a_bench.conformance.target import Target
 
 STATE_PROMPTS: Mapping[str, str] = {
@@ -95,10 +95,9 @@ def variants(entry: Requirement) -> Iterator[Variant]:
 
 def is_possible(variant: Variant, target: Target) -> bool:
     """Return whether an interface has the operation and the capability of a variant, and a prompt for its state."""
-    needed, prompt = CAPABILITIES.get(variant.operation, ""), STATE_PROMPTS.get(variant.state, "")
-    if variant.operation and target.version == "0.3" and not OPERATIONS[variant.operation].rpc03:
-        return False
-    return (not needed or target.declares(needed)) and (not prompt or target.scenarios.get(prompt) is not None)
+    prompt = STATE_PROMPTS.get(variant.state, "")
+    is_offered = not variant.operation or target.offers(variant.operation)
+    return is_offered and (not prompt or target.scenarios.get(prompt) is not None)
 
 
 def allowed(entry: Requirement, target: Target) -> list[Variant]:

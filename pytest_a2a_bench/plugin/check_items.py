@@ -335,13 +335,13 @@ class Summary:
         return compliance(rows, planned, profile, chosen)
 
     def _lines(self) -> Iterator[str]:
-        from pytest_a2a_bench.conformance.report import known_lines, removable
+        from pytest_a2a_bench.conformance.report import removable
         from pytest_a2a_bench.reports import findings
 
         rows = self.rows
         yield from self._gateway(rows)
         yield from findings.matrix_lines(rows, self._levels(rows))
-        yield from known_lines(rows)
+        yield from findings.known_lines(rows)
         for waiver in removable(self.run.services.waivers or (), rows):
             yield f"removable waiver: {waiver} (its check passes)"
         skips = findings.skip_lines(rows)

@@ -6,6 +6,9 @@ Every rendering is bounded, free of control characters, and escaped as its forma
 from __future__ import annotations
 
 import hashlib
+import re
+import shlex
+import urllib.parse
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +21,9 @@ from pytest_a2a_bench.conformance.report import (
     Compliance,
     Report,
     counts,
-    known_lines,
     removable,
     sdk_of,
 )
-from pytest_a2a_bench.conformance.wire.exchange import curl_line, listener_line
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import markdown
 from pytest_a2a_bench.text import listed, one_line, sanitise
@@ -152,6 +153,58 @@ def _body(mark: str, text: str) -> Iterator[str]:
         yield f"{mark}... ({len(text)} characters in all)"
 
 
+# --- commands that repeat a request -----------------------------------------------------------------------------------
+
+# A webhook of ours: its last segment is a name that nobody can guess (WebhookReceiver.hook).
+_HOOK = re.compile(r'"url": ?"(https?://[^"\s]+)/[\w-]{16}(?:\?[^"]*)?"')
+# The client's own, which nobody needs to repeat a request; what a check sends on purpose is kept.
+_CLIENTS_OWN = frozenset({"host", "accept-encoding", "connection", "user-agent", "content-length", "accept"})
+
+
+def curl_line(exchange: Exchange) -> str:
+    """Return the ``curl`` (or ``grpcurl``) command that repeats a request; secrets stay ``***``."""
+    return _grpcurl(exchange) if exchange.binding == "GRPC" else _curl(exchange)
+
+
+def listener_line(exchange: Exchange) -> str:
+    """Return the command that must listen while a request is repeated that names a webhook of ours; else empty."""
+    found = _HOOK.search(exchange.request)
+    if found is None:
+        return ""
+    parts = urllib.parse.urlsplit(found.group(1))
+    if parts.hostname in ("127.0.0.1", "localhost", "::1"):
+        return f"a2a-bench check --listen {parts.netloc}"
+    return f"a2a-bench check --listen HOST:PORT, where {parts.scheme}://{parts.netloc} leads to"
+
+
+def _curl(exchange: Exchange) -> str:
+    words = ["curl", "-sS", "-i"]
+    # Without -N curl keeps events back until its buffer is full, and a stream looks dead.
+    if exchange.events or "event-stream" in exchange.request_headers.get("accept", ""):
+        words.append("-N")
+    if exchange.http_method not in ("", "GET"):
+        words += ["-X", exchange.http_method]
+    words += _header_words(exchange.request_headers)
+    if exchange.request:
+        words += ["--data-raw", exchange.request]
+    return " ".join(shlex.quote(w) for w in [*words, exchange.url])
+
+
+def _grpcurl(exchange: Exchange) -> str:
+    scheme, separator, rest = exchange.url.partition("://")
+    address = (rest if separator else exchange.url).rstrip("/")
+    # grpcurl speaks TLS without this option.
+    words = ["grpcurl"] + ([] if scheme in ("https", "grpcs") else ["-plaintext"])
+    words += _header_words(exchange.request_headers)
+    if exchange.request:
+        words += ["-d", exchange.request]
+    return " ".join(shlex.quote(w) for w in [*words, address, exchange.method])
+
+
+def _header_words(headers: Mapping[str, str]) -> list[str]:
+    return [w for k, v in headers.items() if k.lower() not in _CLIENTS_OWN for w in ("-H", f"{k}: {v}")]
+
+
 # --- the matrix -------------------------------------------------------------------------------------------------------
 
 
@@ -214,6 +267,19 @@ def skip_lines(rows: Iterable[CheckRow]) -> list[str]:
         rest = sum(len(ids) for _, ids in ordered[_REASONS:])
         text.append(f"  {rest} x for {len(ordered) - _REASONS} other reasons")
     return text
+
+
+def known_lines(rows: Iterable[CheckRow]) -> list[str]:
+    """Return the failures that are the SDK's own, with the issue's URL; none if no SDK is recognised."""
+    every = list(rows)
+    sdk = sdk_of(every)
+    ids = dict.fromkeys(
+        row.id for row in every if sdk and row.status in ("failed", "warned") and row.id in sdk.findings
+    )
+    if sdk is None or not ids:
+        return []
+    lines = [f"known of {sdk.name}, not yours (it counts all the same; a waiver excuses it):"]
+    return [*lines, *(f"  {id}: {what}{f' ({url})' if url else ''}" for id in ids for what, url in [sdk.findings[id]])]
 
 
 # --- whole reports ---

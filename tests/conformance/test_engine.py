@@ -32,9 +32,10 @@ from pytest_a2a_bench.conformance.protocol.payloads import members, message_in, 
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios, parse_scenarios
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.target import Target, declared, targets_of
-from pytest_a2a_bench.conformance.wire.exchange import SHOWN_BYTES, Redactor, curl_line
+from pytest_a2a_bench.conformance.wire.exchange import SHOWN_BYTES, Redactor
 from pytest_a2a_bench.conformance.wire.reply import read_grpc_error, read_rest_error, read_rpc_error
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.reports.findings import curl_line
 
 URL = "http://127.0.0.1:9"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pytest_a2a_bench.conformance.catalogue import requirement
-from pytest_a2a_bench.conformance.report import CheckRow, Status, _known, known_lines, sdk_of
+from pytest_a2a_bench.conformance.report import CheckRow, Status, _known, sdk_of
+from pytest_a2a_bench.reports.findings import known_lines
 
 
 def row(id: str, status: Status) -> CheckRow:

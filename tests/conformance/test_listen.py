@@ -11,8 +11,8 @@ import pytest
 
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.finding import Exchange
-from pytest_a2a_bench.conformance.wire.exchange import listener_line
 from pytest_a2a_bench.reports import findings
+from pytest_a2a_bench.reports.findings import listener_line
 
 
 def post(url: str, **options: str) -> httpx.Response:

@@ -11,10 +11,11 @@ from full_agent import full_agent
 from judged import SCRIPTED, collect
 from one_test import in_one_test
 
+from pytest_a2a_bench.conformance.checks.push import _unauthorized
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.target import targets_of
-from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
+from pytest_a2a_bench.conformance.wire.webhook import Delivery, WebhookReceiver
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import BindAddress, read_bind_address
 from pytest_a2a_bench.platforms.process import free_port
@@ -195,3 +196,10 @@ def test_a_port_that_is_taken_is_no_fault_of_the_agent(monkeypatch: pytest.Monke
         results = judge(BindAddress("127.0.0.1", port, f"http://127.0.0.1:{port}"))
     assert {r.outcome for r in results} == {"error"}
     assert all("the webhook cannot listen on 127.0.0.1" in r.reason for r in results), results
+
+
+def test_names_of_authentication_schemes_have_no_case() -> None:
+    right, wrong, none = (
+        Delivery("POST", h, b"", 0.0) for h in ({"authorization": "bearer x"}, {"authorization": "bearer y"}, {})
+    )
+    assert _unauthorized([right, wrong, none], "Bearer", "x") == [wrong, none]

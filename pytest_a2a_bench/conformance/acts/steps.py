@@ -43,7 +43,7 @@ from pytest_a2a_bench.conformance.acts.values import MISSING, Scope, Unresolved,
 from pytest_a2a_bench.conformance.card.fetch import find_card
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import BINDING_OF, Exchange
-from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED, SENDING, STREAMING
+from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, NEVER_CALLED, SENDING, STREAMING
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late
 from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, UNSET, NoAnswer, WireReply
 from pytest_a2a_bench.errors import A2ABenchError
@@ -133,14 +133,8 @@ def _check_card(case: Case, ctx: Context) -> None:
 
 def _check_capability(step: Step, ctx: Context) -> None:
     """Skip a test of an optional capability; only some of the public tests have it in their preconditions."""
-    if not isinstance(step, OperationStep) or step.expect_error is not None:
-        return
-    if step.a2a_operation in STREAMING:
-        ctx.require("capability streaming")
-    if _PUSH in step.a2a_operation:
-        ctx.require("capability pushNotifications")
-    if step.a2a_operation == "GetExtendedAgentCard":
-        ctx.require("capability extendedAgentCard")
+    if isinstance(step, OperationStep) and step.expect_error is None and step.a2a_operation in CAPABILITIES:
+        ctx.require(f"capability {CAPABILITIES[step.a2a_operation]}")
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------

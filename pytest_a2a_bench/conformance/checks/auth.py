@@ -17,7 +17,7 @@ from pytest_a2a_bench.conformance.checks.asking import filled, requests
 from pytest_a2a_bench.conformance.checks.list_tasks import ALL_PAGES, ids_of, member, walk
 from pytest_a2a_bench.conformance.checks.push import CREATE, DELETE, GET, LIST
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, NEVER_CALLED, OPERATIONS, SENDING, about
+from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED, OPERATIONS, SENDING, about
 from pytest_a2a_bench.conformance.wire.reply import AUTH_GRPC_STATUSES, AUTH_STATUSES, WireReply
 
 GARBAGE = "not-a-credential-of-anybody"
@@ -25,14 +25,9 @@ GARBAGE = "not-a-credential-of-anybody"
 
 def operations(ctx: Context) -> dict[str, dict[str, Any]]:
     """Return every operation that the card offers, with parameters that change nothing."""
-    names = [n for n in OPERATIONS if n not in ("SendMessage", "GetExtendedAgentCard")]
-    offered = [n for n in names if n not in CAPABILITIES or ctx.target.declares(CAPABILITIES[n])]
+    names = [n for n in OPERATIONS if n not in ("SendMessage", "GetExtendedAgentCard") and ctx.target.offers(n)]
     # Unknown ids: what is not refused must not change anything, should the agent let strangers in.
-    return {
-        name: ctx.send_params() if name in SENDING else about(name, ctx.unknown_id())
-        for name in offered
-        if ctx.version != "0.3" or OPERATIONS[name].rpc03
-    }
+    return {n: ctx.send_params() if n in SENDING else about(n, ctx.unknown_id()) for n in names}
 
 
 async def missing_credentials_are_refused(ctx: Context) -> None:
@@ -163,7 +158,7 @@ async def tasks_are_private(ctx: Context) -> None:
     task_id = await filled(ctx, "{task}")
     for request in requests(ctx):
         name = request["operation"]
-        if name not in CAPABILITIES or ctx.target.declares(CAPABILITIES[name]):
+        if ctx.target.offers(name):
             await hidden(ctx, name, await filled(ctx, request["params"]), task_id)
 
 

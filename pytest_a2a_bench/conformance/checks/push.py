@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Container, Mapping
+from collections.abc import AsyncIterator, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -417,7 +417,7 @@ async def payload_has_its_media_type(ctx: Context) -> None:
 async def credentials_are_sent(ctx: Context) -> None:
     """Each notification carries the credentials of its config."""
     seen = await arrived(ctx)
-    bad = [d for d in seen.deliveries if not _authorized(d)]
+    bad = _unauthorized(seen.deliveries, "Bearer", SECRET)
     if bad:
         # The value is a secret of this run's and is not shown.
         what = "another Authorization header" if "authorization" in bad[0].headers else "no Authorization header"
@@ -425,21 +425,19 @@ async def credentials_are_sent(ctx: Context) -> None:
         ctx.fail(found, seen.reply, expected="Authorization: scheme credentials, as configured")
 
 
-def _authorized(delivery: Delivery) -> bool:
-    scheme, _, credentials = delivery.headers.get("authorization", "").partition(" ")
+def _unauthorized(deliveries: Iterable[Delivery], scheme: str, secret: str) -> list[Delivery]:
+    """Return the deliveries without the credentials of their configuration."""
+    found = ((d, d.headers.get("authorization", "").partition(" ")) for d in deliveries)
     # Names of schemes have no case (RFC 9110 section 11.1).
-    return scheme.lower() == "bearer" and credentials == SECRET
+    return [d for d, sent in found if (sent[0].lower(), sent[2]) != (scheme.lower(), secret)]
 
 
 async def each_hook_gets_its_credentials(ctx: Context) -> None:
     """Each of several webhooks gets its own credentials."""
     seen = await several(ctx)
     for hook, (scheme, secret), made in zip(seen.hooks, SCHEMES, seen.made, strict=True):
-        wrong = [d for d in hook.deliveries if d.headers.get("authorization", "") != f"{scheme} {secret}"]
-        if wrong:
-            found = (
-                f"{len(wrong)} of {len(hook.deliveries)} notifications have the credentials of another webhook, or none"
-            )
+        if wrong := len(_unauthorized(hook.deliveries, scheme, secret)):
+            found = f"{wrong} of {len(hook.deliveries)} notifications have the credentials of another webhook, or none"
             ctx.fail(found, made, expected="Authorization as configured for that webhook")
             return
 
@@ -528,6 +526,6 @@ async def scheme_names_have_no_case(ctx: Context) -> None:
             found = 'with the scheme "bearer" nothing was delivered, with "Bearer" it was'
             ctx.fail(found, seen.reply, expected="scheme names without regard to case")
         return
-    if not all(map(_authorized, seen.deliveries)):
+    if _unauthorized(seen.deliveries, "bearer", SECRET):
         found = 'with the scheme "bearer" the Authorization header is missing or wrong'
         ctx.fail(found, seen.reply, expected="Authorization: bearer credentials")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
 from pytest_a2a_bench.conformance.checks.binding import is_missing
 from pytest_a2a_bench.conformance.checks.data_model import objects
@@ -12,21 +11,9 @@ from pytest_a2a_bench.conformance.checks.push import TOKEN, arrived
 from pytest_a2a_bench.conformance.checks.streaming import ordinary
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
-from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS, Node
+from pytest_a2a_bench.conformance.protocol.payloads import Node
 from pytest_a2a_bench.conformance.protocol.streams import read_event, read_events, rebuild
 from pytest_a2a_bench.conformance.wire.reply import WireReply
-
-
-async def result_is_task_or_message(ctx: Context) -> None:
-    """The result of sending is directly a Task or a Message."""
-    reply = await ctx.said()
-    ctx.needed(reply, "sending a message")
-    result = as_object(reply.result)
-    bare = result.get("kind") in ("task", "message")
-    wrapped = [name for name in V03_WRAPPERS if isinstance(result.get(name), Mapping)]
-    if not (bare if ctx.binding == "JSONRPC" else len(wrapped) == 1):
-        expected = 'kind "task" or "message"' if ctx.binding == "JSONRPC" else "one member, task or message"
-        ctx.fail(f"the result has {sorted(result)[:8]}", reply, expected=expected)
 
 
 async def events_have_their_kind(ctx: Context) -> None:

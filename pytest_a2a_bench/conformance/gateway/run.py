@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import urllib.parse
-import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +15,7 @@ from pytest_a2a_bench.conformance.card import fetch_card
 from pytest_a2a_bench.conformance.card.judge import CardHttp
 from pytest_a2a_bench.conformance.catalogue import load_gateway_requirements
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.engine import RawWire, run_checks
+from pytest_a2a_bench.conformance.engine import probe, run_checks
 from pytest_a2a_bench.conformance.finding import (
     CARD,
     FOUND,
@@ -40,7 +39,7 @@ from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.target import Target, targets_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck
-from pytest_a2a_bench.errors import A2ABenchError, CardError, ConfigurationError
+from pytest_a2a_bench.errors import CardError, ConfigurationError
 from pytest_a2a_bench.redact import redact_url
 
 # How often a step is made again where something differs, and where that is what an agent says: one that varies says
@@ -377,11 +376,7 @@ def _only(card: Mapping[str, Any], targets: Sequence[Target]) -> dict[str, Any]:
 
 def _problem(target: Target) -> str:
     """Explain why an interface does not answer as an agent does; empty where it does."""
-    wire = RawWire((target,))
-    try:
-        reply = wire.call("GetTask", {"id": str(uuid.uuid4())})
-    except (A2ABenchError, SkipCheck, NoAnswer, ValueError, OSError) as error:
-        return str(error)
-    finally:
-        wire.close()
+    reply = probe([target])
+    if isinstance(reply, str):
+        return reply
     return reply.describe() if absence(reply) or kind_of(reply) in ("page", "silence") else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import shlex
 import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,11 +23,7 @@ EVENTS_KEPT = 200
 EVENT_BYTES = 8_192
 """Most events of a stream that an exchange keeps as evidence, and most characters of one."""
 
-# A webhook of ours: its last segment is a name that nobody can guess (WebhookReceiver.hook).
-_HOOK = re.compile(r'"url": ?"(https?://[^"\s]+)/[\w-]{16}(?:\?[^"]*)?"')
 _SECRET_HEADERS = re.compile(r"authoriz|cookie|token|secret|password|api[-_]?key|credential", re.IGNORECASE)
-# The client's own, which nobody needs to repeat a request; what a check sends on purpose is kept.
-_NOISE = frozenset({"host", "accept-encoding", "connection", "user-agent", "content-length", "accept"})
 
 
 MORE_TIME = "an agent that is slower needs more time (--a2a-timeout SECONDS)"
@@ -98,50 +93,6 @@ class Redactor:
         if "@" in parts.netloc:
             url = parts._replace(netloc=f"{HIDDEN}@{parts.netloc.rpartition('@')[2]}").geturl()
         return self.text(url)
-
-
-def curl_line(exchange: Exchange) -> str:
-    """Return the ``curl`` (or ``grpcurl``) command that repeats a request; secrets stay ``***``."""
-    return _grpcurl(exchange) if exchange.binding == "GRPC" else _curl(exchange)
-
-
-def listener_line(exchange: Exchange) -> str:
-    """Return the command that must listen while a request is repeated that names a webhook of ours; else empty."""
-    found = _HOOK.search(exchange.request)
-    if found is None:
-        return ""
-    parts = urllib.parse.urlsplit(found.group(1))
-    if parts.hostname in ("127.0.0.1", "localhost", "::1"):
-        return f"a2a-bench check --listen {parts.netloc}"
-    return f"a2a-bench check --listen HOST:PORT, where {parts.scheme}://{parts.netloc} leads to"
-
-
-def _curl(exchange: Exchange) -> str:
-    words = ["curl", "-sS", "-i"]
-    # Without -N curl keeps events back until its buffer is full, and a stream looks dead.
-    if exchange.events or "event-stream" in exchange.request_headers.get("accept", ""):
-        words.append("-N")
-    if exchange.http_method not in ("", "GET"):
-        words += ["-X", exchange.http_method]
-    words += _header_words(exchange.request_headers)
-    if exchange.request:
-        words += ["--data-raw", exchange.request]
-    return " ".join(shlex.quote(w) for w in [*words, exchange.url])
-
-
-def _grpcurl(exchange: Exchange) -> str:
-    scheme, separator, rest = exchange.url.partition("://")
-    address = (rest if separator else exchange.url).rstrip("/")
-    # grpcurl speaks TLS without this option.
-    words = ["grpcurl"] + ([] if scheme in ("https", "grpcs") else ["-plaintext"])
-    words += _header_words(exchange.request_headers)
-    if exchange.request:
-        words += ["-d", exchange.request]
-    return " ".join(shlex.quote(w) for w in [*words, address, exchange.method])
-
-
-def _header_words(headers: Mapping[str, str]) -> list[str]:
-    return [w for k, v in headers.items() if k.lower() not in _NOISE for w in ("-H", f"{k}: {v}")]
 
 
 def dump(value: object) -> str:
