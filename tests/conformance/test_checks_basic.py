@@ -20,9 +20,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pytest_a2a_bench.conformance.finding import CheckResult, Planned
+from pytest_a2a_bench.conformance.checks.binding import is_missing
+from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Planned
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.target import Target, targets_of
+from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, WireReply, read_grpc_error
 
 Json = dict[str, Any]
 GROUPS = frozenset({"send", "validation", "errors", "versioning", "data-model", "data-parts", "binding", "card"})
@@ -287,3 +289,17 @@ def test_agent_that_never_answers() -> None:
     results = asyncio.run(asyncio.wait_for(ask(), 20))
     # The agent may be just slow, which is no finding; and it is not asked everything.
     assert sorted(r.outcome for r in results if r.binding == "JSONRPC") == ["error", "skipped"]
+
+
+@pytest.mark.parametrize(
+    ("message", "details", "missing"),
+    [
+        ("Method not found!", (), True),
+        ("", (), True),
+        ("push notifications are not supported", (), False),
+        ("no method", ({"@type": ERROR_INFO, "reason": "UNSUPPORTED_OPERATION"},), False),
+    ],
+)
+def test_what_a_grpc_server_says_of_a_method_that_it_does_not_have(message: str, details: Any, missing: bool) -> None:
+    error = read_grpc_error("UNIMPLEMENTED", message, details)
+    assert is_missing(WireReply(Exchange("GRPC", "GetTask", ""), 12, error=error)) is missing

@@ -53,17 +53,9 @@ async def media_type(ctx: Context) -> None:
 async def every_operation_is_there(ctx: Context) -> None:
     """Call all methods, ask all paths with their verbs, or call all methods of the gRPC service."""
     for name, reply in await _every_operation(ctx):
-        if ctx.binding == "JSONRPC":
-            ctx.skip_if_refused(reply)
-        # A2A's own errors travel as UNIMPLEMENTED in 1.0.0 (section 5.4 of it): they have a name, and a missing method
-        # has none.
-        error = reply.error
-        if ctx.binding == "GRPC":
-            missing = error is not None and is_missing(reply) and not error.name and "method" in error.message.lower()
-        else:
-            missing = is_missing(reply) or await is_no_route(ctx, reply)
+        ctx.skip_if_refused(reply)
         asked = " ".join(OPERATIONS[name].rest) if ctx.binding == "HTTP+JSON" else name
-        if missing:
+        if is_missing(reply) or await is_no_route(ctx, reply):
             ctx.fail(f"{asked} does not exist: {reply.describe()}", reply)
         elif reply.problem and ctx.binding == "GRPC":
             ctx.fail(f"{asked}: {reply.problem}", reply)
@@ -173,12 +165,15 @@ def is_missing(reply: WireReply) -> bool:
     error = reply.error
     if error is None:
         return False
+    # A2A's own errors travel as UNIMPLEMENTED in 1.0.0 (section 5.4 of it), by their names or in their words.
+    is_unnamed = error.grpc_status == "UNIMPLEMENTED" and not error.name
+    if reply.exchange.binding == "GRPC":
+        # What gRPC's libraries say of a missing method has the word in it, or is empty.
+        return is_unnamed and (not error.message or "method" in error.message.lower())
     # FastAPI answers an unknown path with this one member; an error of A2A's has more.
     named = isinstance(reply.document, Mapping) and set(reply.document) != {"detail"}
     no_path = error.http_status in (405, 501) or (error.http_status == 404 and not named)
-    return (
-        error.name == "MethodNotFoundError" or error.grpc_status == "UNIMPLEMENTED" or (no_path and error.code is None)
-    )
+    return error.name == "MethodNotFoundError" or is_unnamed or (no_path and error.code is None)
 
 
 async def operations_are_the_same(ctx: Context) -> None:
