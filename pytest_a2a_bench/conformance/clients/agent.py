@@ -141,6 +141,11 @@ class Call:
         return self.version, self.binding, self.options
 
     @property
+    def card(self) -> tuple[str, ...]:
+        """The options of its card; gRPC's requests do not say which that is, and the last that was fetched counts."""
+        return self.last_card if self.binding == "GRPC" else self.options
+
+    @property
     def message(self) -> Mapping[str, Any]:
         """The message that is sent."""
         return as_object(self.params.get("message"))

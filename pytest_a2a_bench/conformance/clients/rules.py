@@ -435,14 +435,9 @@ def _order(seen: Seen) -> Iterator[Note]:
         yield Note(None, _unless(usual < reverse, f"uses {one} of a card that has {other} first, and the reverse"))
 
 
-def _has_used(seen: Seen, card: str) -> bool:
-    """Return whether there was a request to an interface of a card; gRPC's do not say which card they belong to."""
-    return any(card in (c.last_card if c.binding == "GRPC" else c.options) for c in seen.calls)
-
-
 def _fallback(seen: Seen) -> Iterator[Note]:
     for card in dict.fromkeys(seen.dead):
-        is_met = any((c.last_card if c.binding == "GRPC" else c.options) == card for c in seen.calls)
+        is_met = any(call.card == card for call in seen.calls)
         found = "gives up when the first interface of the card cannot be reached"
         yield Note(None, _unless(is_met, found), card=card)
 
@@ -475,7 +470,7 @@ def _card_conditional(seen: Seen) -> Iterator[Note]:
 
 def _card_unknown(seen: Seen) -> Iterator[Note]:
     if any("unknown-fields" in c.options for c in seen.cards) and seen.calls:
-        is_met = _has_used(seen, "unknown-fields")
+        is_met = any("unknown-fields" in call.card for call in seen.calls)
         yield Note(None, _unless(is_met, "makes no request after it has read a card with unknown members"))
 
 

@@ -40,7 +40,7 @@ _ONE_SECONDS = 3.0
 _PAGES = 5
 # A busy agent may not have begun with a message yet, so it is looked for until it was sent this long ago.
 _BEGUN_SECONDS = 1.5
-_PAUSES = (0.3, _BEGUN_SECONDS)
+_PAUSE = 0.3
 # Below the connections of the client (64): what is left is for streams, which take no slot.
 _IN_FLIGHT = 24
 # Another worker gives the port back as soon as its checks of push notifications are over.
@@ -275,15 +275,13 @@ class Session:
         # 0.3 has no ListTasks to find out with; what is left is reported instead.
         if self.target.version == "0.3":
             return
-        for pause in (*_PAUSES, 0.0):
+        while self.unanswered:
             looked = time.monotonic()
-            if not self.unanswered or not await self._look_for_unanswered():
-                return
             # A busy agent may not have begun yet with what was sent last: the slower it is, the later.
-            missing = max(self.unanswered.values(), default=0.0) + _BEGUN_SECONDS + self.pace.slowest - looked
-            if missing <= 0:
+            begun = max(self.unanswered.values()) + _BEGUN_SECONDS + self.pace.slowest
+            if not await self._look_for_unanswered() or looked >= begun:
                 return
-            await asyncio.sleep(min(pause + self.pace.slowest, missing))
+            await asyncio.sleep(min(_PAUSE + self.pace.slowest, begun - looked))
 
     async def _look_for_unanswered(self) -> bool:
         """Look once, and return whether the agent answered: one that does not say is not asked again."""
