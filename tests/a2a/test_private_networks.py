@@ -95,18 +95,20 @@ def test_the_trust_store_of_the_system(place: Place, opened: Open, monkeypatch: 
         assert say(opened(agent.url, dict(os.environ), ca="system", proxy="none")) == "fine"
 
 
-def test_a_certificate_out_of_date_says_so(place: Place, opened: Open) -> None:
-    with raw_agent(answer, tls=place.server(expired=True), host="localhost") as agent:
+@pytest.mark.parametrize(
+    ("certificate", "wrong"),
+    [
+        (lambda place, serve: serve(place, expired=True), "the certificate of HOST has expired; renew it"),
+        (lambda place, serve: serve(place, "agent.example"), "the certificate is for another host than HOST"),
+    ],
+)
+def test_what_is_wrong_with_a_certificate_is_said(place: Place, opened: Open, certificate: Any, wrong: str) -> None:
+    with raw_agent(answer, tls=certificate(place, Place.server), host="localhost") as agent:
         message = refusal(opened(agent.url, ca=str(place.ca)))
-    assert "the certificate of localhost has expired; renew it" in message
+    assert wrong.replace("HOST", "localhost") in message
     assert message.endswith(LAST)
-
-
-def test_a_certificate_for_another_host_says_so(place: Place, opened: Open) -> None:
-    with raw_agent(answer, tls=place.server("agent.example"), host="localhost") as agent:
-        message = refusal(opened(agent.url, ca=str(place.ca)))
-    assert "the certificate is for another host than localhost" in message
-    assert message.endswith(LAST)
+    with certificate(place, Place.grpc_agent) as (address, _), raw_agent(answer, grpc_card(address)) as agent:
+        assert wrong.replace("HOST", "127.0.0.1") in refusal(opened(agent.url, ca=str(place.ca)))
 
 
 def test_a_server_without_tls_says_so(opened: Open) -> None:
@@ -248,11 +250,6 @@ def test_grpc_goes_through_a_proxy_but_not_to_this_machine(place: Place, opened:
         assert len(proxy.asked) == 1
 
 
-def test_grpc_says_what_is_wrong_with_a_host(place: Place, opened: Open) -> None:
-    with place.grpc_agent("agent.example") as (address, _), raw_agent(answer, grpc_card(address)) as agent:
-        assert "the certificate is for another host than 127.0.0.1" in refusal(opened(agent.url, ca=str(place.ca)))
-
-
 # -- the judge of the protocol --
 
 
@@ -284,11 +281,6 @@ async def _ask(target: Any) -> Any:
         return await wire.call(WireRequest("SendMessage", params))
     finally:
         await wire.close()
-
-
-def test_grpc_says_that_a_certificate_is_out_of_date(place: Place, opened: Open) -> None:
-    with place.grpc_agent(expired=True) as (address, _), raw_agent(answer, grpc_card(address)) as agent:
-        assert "the certificate of 127.0.0.1 has expired" in refusal(opened(agent.url, ca=str(place.ca)))
 
 
 def test_grpc_takes_the_trust_store_of_the_system(place: Place, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,14 +178,18 @@ LIBERTIES: dict[str, tuple[Fault, set[str]]] = {
 }
 
 
-# A whole judgement takes longer than some checks.
+# On one binding where nothing is particular to another; on all, and a whole judgement, at night.
 @pytest.mark.parametrize(
-    "liberty", [pytest.param(name, marks=[pytest.mark.slow] * (ids is ALONE)) for name, (_, ids) in LIBERTIES.items()]
+    ("liberty", "transport"),
+    [
+        *((name, "all" if "HJ-004" in ids else "jsonrpc") for name, (_, ids) in LIBERTIES.items() if ids is not ALONE),
+        *(pytest.param(name, "all", marks=pytest.mark.slow) for name in LIBERTIES),
+    ],
 )
-def test_a_liberty_is_none_that_is_found(liberty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_liberty_is_none_that_is_found(liberty: str, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fault, ids = LIBERTIES[liberty]
     monkeypatch.setitem(FAULTS, "liberty", dataclasses.replace(fault, name="liberty"))
-    verdict = asyncio.run(judge(FAULTS["liberty"], ids=ids))
+    verdict = asyncio.run(judge(FAULTS["liberty"], ids=ids, transport=transport))
 
     assert verdict.lines == []
     assert ids is ALONE or verdict.checked >= ids - {"CAN-005"}

@@ -75,9 +75,10 @@ async def judge(
     ids: Container[str] | None = None,
     step: float = 0.15,
     breadth: str = "full",
+    transport: str = "all",
 ) -> Verdict:
     """Serve the agent in this process and run the checks with these ids; all by default."""
-    async with serve_faulty(fault.name if fault else None, variant, step=step) as running:
+    async with serve_faulty(fault.name if fault else None, variant, step=step, transport=transport) as running:
         return await judge_url(running.url, ids, breadth=breadth)
 
 

@@ -54,58 +54,86 @@ def test_it_opens_in_the_first_person_without_stage_directions() -> None:
     assert Script(SCENARIO).hear("Hi!") == "I want to cancel reservation EHGLP3."
 
 
-def test_it_answers_an_imperative_without_a_question_mark() -> None:
-    assert opened().hear("Please provide your user ID so that I can look it up.") == "My user id is emma_kim_9957."
+YES = "Yes, please go ahead."
+CONFIRM = "I will cancel reservation EHGLP3. Do you confirm?"
+ABOUT = "I want to cancel reservation EHGLP3."
+SOMETHING = "(something)"
+TALKS: dict[str, list[tuple[str, str | None]]] = {
+    "answers an imperative without a question mark": [
+        ("Please provide your user ID so that I can look it up.", "My user id is emma_kim_9957.")
+    ],
+    "agrees to what it wants as often as it is asked": [
+        (CONFIRM, YES),
+        ("Are you sure?", YES),
+        ("Shall I really go ahead?", YES),
+    ],
+    "corrects what is wrong and agrees to the corrected offer": [
+        ("Shall I cancel reservation EHGLP7?", "No, that is not right. The reservation should be EHGLP3, not EHGLP7."),
+        ("Then I will cancel EHGLP3, ok?", YES),
+    ],
+    "refuses what it never wanted": [
+        ("Would you like me to send you a certificate of $50?", "No. I don't want to get that certificate.")
+    ],
+    "goes on until what it wants is done": [
+        ("Is there anything else I can do?", SOMETHING),
+        (CONFIRM, YES),
+        ("Reservation EHGLP3 has been cancelled.", SOMETHING),
+        ("Is there anything else I can do?", None),
+    ],
+    "hangs up when it is transferred": [("You are being transferred to a human agent.", None)],
+    "hangs up when nothing moves": [
+        *[("I have noted what you said.", SOMETHING)] * (MAX_SAME_STATEMENTS - 1),
+        ("I have noted what you said.", None),
+    ],
+    **{
+        f"confirms again: {said}": [("What is your user ID?", SOMETHING), (CONFIRM, YES), (said, YES)]
+        for said in (
+            'For the record, can you confirm once more with a clear "yes"?',
+            "And this is what you would have me do?",
+            "As this cannot be undone, let me know explicitly (yes) that I may.",
+            "The user ID on your account will be charged nothing. Say yes, and it is done.",
+        )
+    },
+    **{
+        f"says what it is about: {said}": [(said, ABOUT)]
+        for said in (
+            "Go ahead and let me know exactly what you need.",
+            "Walk me through your request.",
+            "Please explain your issue.",
+            "Thanks, that's all I needed to find you. Now tell me how I can help.",
+        )
+    },
+    "says who it is where an agent that does not know it wants something": [
+        (
+            "Your user ID would let me find your booking.",
+            "My name is Emma Kim. My user id is emma_kim_9957. My zip code is 19122.",
+        )
+    ],
+}
+
+
+@in_one_test("case", TALKS)
+def test_the_user_in_talks(case: str) -> None:
+    script = opened()
+    for said, wanted in TALKS[case]:
+        reply = script.hear(said)
+        assert reply == wanted or (wanted is SOMETHING and reply is not None), said
 
 
 def test_it_answers_several_questions_at_once_and_says_what_it_does_not_have() -> None:
     reply = opened().hear("I need:\n- your full name\n- your zip code\n- your email address")
     assert isinstance(reply, str)
-    assert "19122" in reply
-    assert "Emma Kim" in reply
-    assert "I don't have that (e-mail address)." in reply
+    assert [part for part in ("19122", "Emma Kim", "I don't have that (e-mail address).") if part not in reply] == []
 
 
-def test_it_agrees_to_what_it_wants_as_often_as_it_is_asked() -> None:
-    script = opened()
-    for text in ("I will cancel reservation EHGLP3. Do you confirm?", "Are you sure?", "Shall I really go ahead?"):
-        assert script.hear(text) == "Yes, please go ahead."
-
-
-def test_it_corrects_what_is_wrong_and_agrees_to_the_corrected_offer() -> None:
-    script = opened()
-    wrong = script.hear("Shall I cancel reservation EHGLP7?")
-    assert wrong == "No, that is not right. The reservation should be EHGLP3, not EHGLP7."
-    assert script.hear("Then I will cancel EHGLP3, ok?") == "Yes, please go ahead."
-
-
-def test_it_refuses_what_it_never_wanted() -> None:
-    reply = opened().hear("Would you like me to send you a certificate of $50?")
-    assert reply == "No. I don't want to get that certificate."
+def test_it_refuses_all_where_it_wants_nothing() -> None:
     assert str(opened(actions=()).hear("Shall I cancel reservation EHGLP3?")).startswith("No.")
-
-
-def test_it_goes_on_until_what_it_wants_is_done() -> None:
-    script = opened()
-    assert script.hear("Is there anything else I can do?") is not None
-    script.hear("I will cancel reservation EHGLP3. Do you confirm?")
-    script.hear("Reservation EHGLP3 has been cancelled.")
-    assert script.hear("Is there anything else I can do?") is None
 
 
 def test_it_pushes_back_as_told_and_takes_a_final_refusal() -> None:
     script = opened()
     heard = [script.hear("I am sorry, that is not possible.") for _ in range(4)]
-    assert heard[0] == "My doctor forbids me to fly."
-    assert heard[-1] is None
-
-
-def test_it_hangs_up_when_it_is_transferred_or_nothing_moves() -> None:
-    assert opened().hear("You are being transferred to a human agent.") is None
-    script = opened()
-    heard = [script.hear("I have noted what you said.") for _ in range(MAX_SAME_STATEMENTS)]
-    assert None not in heard[:-1]
-    assert heard[-1] is None
+    assert (heard[0], heard[-1]) == ("My doctor forbids me to fly.", None)
 
 
 def test_it_does_one_thing_for_each_instruction_and_reports_what_it_sees() -> None:
@@ -189,41 +217,10 @@ def test_it_says_what_of_several_instructions_it_did_not_understand() -> None:
     assert "another way" not in str(script.after_action(["Airplane Mode is now OFF."]))
 
 
-def test_it_says_who_it_is_where_an_agent_that_does_not_know_it_wants_something() -> None:
+def test_it_says_who_it_is_once() -> None:
     script = opened()
-    assert script.hear("Your user ID would let me find your booking.") == (
-        "My name is Emma Kim. My user id is emma_kim_9957. My zip code is 19122."
-    )
+    script.hear("Your user ID would let me find your booking.")
     assert "Emma" not in str(script.hear("Your user ID would let me find your booking, as I said."))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'For the record, can you confirm once more with a clear "yes"?',
-        "And this is what you would have me do?",
-        "As this cannot be undone, let me know explicitly (yes) that I may.",
-        "The user ID on your account will be charged nothing. Say yes, and it is done.",
-    ],
-)
-def test_the_user_confirms_again_on_request(text: str) -> None:
-    script = opened()
-    script.hear("What is your user ID?")
-    script.hear("I will cancel reservation EHGLP3. Do you confirm?")
-    assert script.hear(text) == "Yes, please go ahead."
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Go ahead and let me know exactly what you need.",
-        "Walk me through your request.",
-        "Please explain your issue.",
-        "Thanks, that's all I needed to find you. Now tell me how I can help.",
-    ],
-)
-def test_it_says_what_it_is_about_to_whoever_asks_for_that(text: str) -> None:
-    assert opened().hear(text) == "I want to cancel reservation EHGLP3."
 
 
 def test_unplayable_tasks_are_announced_before_the_run() -> None:
