@@ -21,9 +21,15 @@ BOGUS_STATUS = {"LIST-013[JSONRPC]": "failed", "LIST-013[HTTP+JSON]": "failed"}
 
 
 @pytest.fixture(scope="module")
-def correct() -> Iterator[dict[str, CheckResult]]:
-    with full_agent() as url:
-        yield judge(url, groups=GROUPS)
+def url() -> Iterator[str]:
+    """URL of a correct agent, on a2a-sdk's own server."""
+    with full_agent() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def correct(url: str) -> dict[str, CheckResult]:
+    return judge(url, groups=GROUPS)
 
 
 @pytest.mark.slow
@@ -73,12 +79,11 @@ def test_get_must_return_the_task_itself(task: dict[str, Any], broken: set[str])
 
 
 @pytest.fixture(scope="module")
-def correct_streaming() -> Iterator[dict[str, CheckResult]]:
-    with full_agent() as url:
-        # What is to be cancelled must still run when it is, however busy the machine.
-        longer = {**SCRIPTED, "slow": "slow 3 done"}
-        streams = judge(url, groups=("streaming", "subscribe"))
-        yield streams | judge(url, groups=("cancel",), prompts=longer, timeout=60)
+def correct_streaming(url: str) -> dict[str, CheckResult]:
+    # What is to be cancelled must still run when it is, however busy the machine.
+    longer = {**SCRIPTED, "slow": "slow 3 done"}
+    streams = judge(url, groups=("streaming", "subscribe"))
+    return streams | judge(url, groups=("cancel",), prompts=longer, timeout=60)
 
 
 def test_a_correct_server_has_only_the_faults_of_its_executor(correct_streaming: dict[str, CheckResult]) -> None:
@@ -93,16 +98,22 @@ def test_every_check_that_applies_was_made_streaming(correct_streaming: dict[str
     assert ids == streams | subscriptions | {f"CAN-{n:03}" for n in range(1, 8)}
 
 
-def test_without_the_capability_streaming_is_refused() -> None:
-    with full_agent(Features(streaming=False)) as url:
-        results = judge(url, groups=("streaming", "subscribe"))
+@pytest.mark.parametrize(
+    ("lacking", "groups", "refused"),
+    [
+        (Features(streaming=False), ("streaming", "subscribe"), {"STREAM-012", "SUB-005"}),
+        (Features(push=False), ("push",), {"PUSH-008"}),
+    ],
+)
+def test_what_is_no_capability_is_refused(lacking: Features, groups: tuple[str, ...], refused: set[str]) -> None:
+    with full_agent(lacking) as url:
+        results = judge(url, groups=groups)
     assert faults(results) == {}
-    assert passed(results) == {"STREAM-012", "SUB-005"}
+    assert passed(results) == refused
 
 
-def test_without_prompts_the_summary_says_which_to_give() -> None:
-    with full_agent() as url:
-        results = judge(url, ids=["STREAM-013", "CAN-001"], prompts={"task": "task hi"})
+def test_without_prompts_the_summary_says_which_to_give(url: str) -> None:
+    results = judge(url, ids=["STREAM-013", "CAN-001"], prompts={"task": "task hi"})
     assert {r.outcome for r in results.values()} == {"skipped"}
     assert all("slow" in r.reason and "--a2a-scenarios" in r.reason for r in results.values())
 
@@ -169,10 +180,9 @@ DEFECTS = {
 
 
 @pytest.fixture(scope="module")
-def correct_push() -> Iterator[dict[str, CheckResult]]:
-    with full_agent() as url:
-        # Every answer comes, so that the limit is only a safety net on a busy machine.
-        yield judge(url, groups=["push"], timeout=60)
+def correct_push(url: str) -> dict[str, CheckResult]:
+    # Every answer comes, so that the limit is only a safety net on a busy machine.
+    return judge(url, groups=["push"], timeout=60)
 
 
 @pytest.mark.slow
@@ -190,19 +200,11 @@ def test_every_check_that_applies_was_made_push(correct_push: dict[str, CheckRes
 
 
 def test_a_slow_webhook_is_asked_about_alone_where_other_checks_keep_the_agent_busy(
-    monkeypatch: pytest.MonkeyPatch,
+    url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Pace, "slowest", property(lambda pace: 0.0 if pace.is_alone else 1.0))
-    with full_agent() as url:
-        results = judge(url, ids=["PUSH-019"], timeout=60)
+    results = judge(url, ids=["PUSH-019"], timeout=60)
     assert {"skipped"}.isdisjoint(r.outcome for r in results.values())
-
-
-def test_without_the_capability_it_is_refused() -> None:
-    with full_agent(Features(push=False)) as url:
-        results = judge(url, groups=["push"])
-    assert faults(results) == {}
-    assert passed(results) == {"PUSH-008"}
 
 
 def test_agents_elsewhere_cannot_reach_the_webhook() -> None:
