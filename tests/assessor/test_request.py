@@ -12,7 +12,8 @@ from typing import Any, cast
 import httpx
 import pytest
 from assessor_server import LOCAL, Caller, ask_raw, gen3, served
-from hypothesis import given
+from examples import examples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_trials import made_trial
 from one_test import in_one_test
@@ -212,6 +213,7 @@ ANY_JSON = st.recursive(
 CONFIGS = st.dictionaries(st.sampled_from([*MEMBERS, "other"]), ANY_JSON, max_size=8)
 
 
+@settings(max_examples=examples(100))
 @given(config=CONFIGS | ANY_JSON, participants=st.just({"agent": URL}) | ANY_JSON, extra=st.booleans())
 def test_any_request_is_read_or_its_problems_are_reported(config: Any, participants: Any, extra: bool) -> None:
     request = {"participants": participants, "config": config, **({"more": 1} if extra else {})}

@@ -93,18 +93,6 @@ def pytest_runtest_setup(item):
     result.stdout.fnmatch_lines(["*could decide nothing early: *run.json is of another run (another)*"])
 
 
-def test_stopping_needs_a_gate(desk: Bench) -> None:
-    desk.tasks(named("ok"))
-    for option in ("--a2a-trials=auto:1", "--a2a-trials=auto"):
-        result = desk(option)
-        assert result.ret == 4
-        result.stderr.fnmatch_lines(["*needs a gate that can be decided: add --a2a-min-pass RATE or --a2a-baseline*"])
-        # The leaks of a run are those of all its trials.
-        result = desk(option, "--a2a-min-pass=0.5", "--a2a-set=max-metric=leak=0!")
-        assert result.ret == 4
-        result.stderr.fnmatch_lines(["*max-metric and --a2a-trials auto exclude each other*leave one*"])
-
-
 def test_files_of_trials_that_were_left_out_say_so(desk: Bench) -> None:
     from pytest_a2a_bench.cli.main import main
 
@@ -134,10 +122,3 @@ def test_no_trial_begins_that_could_cost_more_than_is_left(desk: Bench) -> None:
     result.stdout.fnmatch_lines(["*--a2a-max-cost: the money for 54 trials was spent*"])
     assert main(["gate", "a2a-results", "--min-pass", "0.9", "--max-cost", "1.6"]) == 1
     assert gate_of(desk, "min_pass") == floor
-
-
-@pytest.mark.parametrize("given", ["auto:0", "auto:", "auto:x", "many"])
-def test_a_number_of_trials_that_is_none_is_refused(desk: Bench, given: str) -> None:
-    result = desk("--a2a-min-pass=0.5", f"--a2a-trials={given}")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*--a2a-trials: *and neither auto nor auto:N*"])

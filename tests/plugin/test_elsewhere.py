@@ -229,21 +229,6 @@ def test_a_cluster_gives_what_one_machine_gives_and_may_lose_a_node(desk: Bench,
     assert "has 2 CPUs, and 4 workers with 1 each" in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (["--a2a-ray=auto"], "add -n N"),
-        (["--a2a-ray=auto", "-n2", "--a2a-set=ray-runtime-env=no.json"], "no.json: cannot be read"),
-        (["--a2a-ray=auto", "-n2", "--a2a-set=ray-cpus=0"], "'0' is not a number above 0"),
-        (["--a2a-ray=auto", "-n2", "--a2a-endpoint=builtin:noop"], "listens on this machine only"),
-    ],
-)
-def test_wrong_options_are_refused(desk: Bench, arguments: list[str], problem: str) -> None:
-    result = desk(*arguments)
-    assert result.ret == 4
-    result.stderr.fnmatch_lines([f"*{problem}*"])
-
-
 @pytest.mark.slow
 def test_a_cluster_that_is_not_there_is_a_usage_error(desk: Bench) -> None:
     pytest.importorskip("ray")

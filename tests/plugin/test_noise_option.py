@@ -20,30 +20,6 @@ def events(directory: Path) -> dict[str, list[Any]]:
     return {str(result.key): events_of(result) for result in Store(directory).read_all()}
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (("--a2a-noise=tool-eror=0.1",), "'tool-eror' is no kind of noise; the kinds are tool-error, tool-timeout"),
-        (("--a2a-noise=tool-error",), "tool-error has no rate; write tool-error=RATE"),
-        (("--a2a-noise=wrong=2",), "wrong=2 is not a share of the calls above 0 and up to 1"),
-        (("--a2a-noise=user=loud",), "user=loud: users are terse, chatty, typos, impatient, changes-mind"),
-        (("--a2a-noise=wrong=0.1", "--a2a-baseline=b.json"), "compares with the run's own plain trials"),
-        (("--a2a-max-noise-loss=0.1",), "--a2a-max-noise-loss needs noise: add --a2a-noise"),
-        (("--a2a-noise=wrong=0.1", "--a2a-trials=auto"), "--a2a-trials auto"),
-    ],
-)
-def test_conflicting_options_are_one_line(bench: Bench, noop_url: str, options: tuple[str, ...], says: str) -> None:
-    result = bench(f"--a2a-endpoint={noop_url}", "--a2a-suite=mock", *options)
-    assert result.ret == 4
-    assert any(says in line for line in result.errlines if line.startswith("ERROR"))
-
-
-def test_several_agents_are_not_paired_with_themselves(bench: Bench, noop_url: str) -> None:
-    given = (f"--a2a-endpoint=a={noop_url}", f"--a2a-endpoint=b={noop_url}")
-    result = bench(*given, "--a2a-suite=mock", "--a2a-noise=wrong=0.1")
-    assert "give one endpoint without a name, not a, b" in "\n".join(result.errlines)
-
-
 def test_noise_costs_an_agent_that_does_not_read_errors(oracle: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     result = oracle(*NOISE, "--a2a-max-noise-loss=0.1")
     assert result.ret == 1

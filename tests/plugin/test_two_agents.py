@@ -29,33 +29,6 @@ def two(bench: Bench, noop_url: str) -> Bench:
     return bench.with_options("--a2a-endpoint", f"a={noop_url}", "--a2a-endpoint", f"b={noop_url}")
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (("a=URL", "URL"), "some endpoints have a name and some have none"),
-        (("a=URL", "A=URL"), "two endpoints have one name (a, A)"),
-        (("a=URL", "b=nowhere"), "b: 'nowhere' is not an endpoint"),
-        (("URL", "--a2a-set=transfer=b"), "--a2a-set transfer=b: the endpoints have no names"),
-        (("a=URL", "c=URL", "--a2a-set=transfer=b"), "--a2a-set transfer=b: the endpoints are a, c"),
-        (("b=URL", "--a2a-set=transfer=b"), "there is no other agent that could transfer to it"),
-        (("a=URL", "b=URL", "--a2a-set=transfer=b", "--a2a-tools=mcp"), "in the middle of its turn when it transfers"),
-        (("a=URL", "b=URL", "--a2a-record=tapes"), "--a2a-record has the conversations of one agent"),
-        (("a=URL", "b=URL", "--a2a-baseline=c=x"), "--a2a-baseline c=...: no agent under test is called c"),
-        (("a=URL", "b=URL", "--a2a-suite=card"), "the protocol is judged on one agent"),
-    ],
-)
-def test_conflicting_options_are_one_line(bench: Bench, noop_url: str, options: tuple[str, ...], says: str) -> None:
-    given = [
-        o.replace("URL", noop_url) if o.startswith("--") else f"--a2a-endpoint={o.replace('URL', noop_url)}"
-        for o in options
-    ]
-    result = bench(*given, *(() if "--a2a-suite=card" in options else ("--a2a-suite=mock",)))
-    assert result.ret == 4
-    # A file that is not there is a problem of its own.
-    (line,) = [line for line in result.errlines if line.startswith("ERROR") and "cannot be read" not in line]
-    assert says in line
-
-
 def test_agents_are_compared_task_by_task(two: Bench) -> None:
     result = two(
         "--junitxml=j.xml", "--a2a-html=p.html", "--a2a-markdown=m.md", "--a2a-min-pass=0.1", "--a2a-max-cost=9"
@@ -135,13 +108,6 @@ def test_a_pair_stays_in_one_shard(two: Bench) -> None:
     assert main(["merge", str(two.path / "part1"), str(two.path / "part2"), "-o", str(two.path / "w")]) == 0
     assert main(["export", "html", str(two.path / "w"), "-o", str(two.path / "w.html")]) == 0
     assert "a is better: a 1.000, b 0.200 over 10 tasks" in (two.path / "w.html").read_text()
-
-
-def test_an_agent_that_is_not_there_is_named(bench: Bench, noop_url: str) -> None:
-    result = bench("--a2a-endpoint", f"a={noop_url}", "--a2a-endpoint", "b=http://127.0.0.1:1", "--a2a-suite=mock")
-    assert result.ret == 4
-    (line,) = [line for line in result.errlines if line.startswith("ERROR")]
-    assert f"--a2a-endpoint=a={noop_url} b=http://127.0.0.1:1: b: " in line
 
 
 def test_fixtures_of_one_agent_say_that_there_are_several(two: Bench) -> None:
