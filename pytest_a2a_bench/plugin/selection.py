@@ -53,7 +53,8 @@ def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Miss
         return Selection(tuple(ids), modules, conformance=judge_protocol((*ids, *modules)))
     if explicit:
         return Selection()
-    by_expression = bool(config.getoption("keyword") or config.getoption("markexpr"))
+    # An expression that only leaves out ("not slow") is about the user's own tests, and no wish for every benchmark.
+    by_expression = not would_select(config.getoption("keyword") or "", config.getoption("markexpr") or "", (), {})
     # An endpoint in table or environment is there for the user's own tests, which an expression then means.
     if settings.endpoint_source == "cli" and by_expression:
         return Selection(candidates=True, trials=not _is_of_protocol(config.getoption("markexpr") or ""))
