@@ -203,8 +203,6 @@ async def _run_one(
 
 async def run_check(requirement: Requirement, session: Session) -> CheckResult:
     """Run one check; whatever the agent does, there is a result."""
-    if session.health.is_broken:
-        return session.health.verdict(requirement, session.target.binding)
     obstacle = session.health.obstacle(requirement, session.target.binding)
     if obstacle is not None:
         return obstacle
@@ -218,7 +216,9 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
     # Every suspicious answer is followed by one good request: what one check broke must not be blamed on the next.
     for asked in _suspicious(ctx):
         if not await asked.health.lasts():
-            return asked.health.verdict(requirement, session.target.binding, time.monotonic() - started)
+            obstacle = asked.health.obstacle(requirement, session.target.binding, time.monotonic() - started)
+            if obstacle is not None:
+                return obstacle
     return CheckResult(
         requirement, session.target.binding, outcome, tuple(ctx.findings), reason, time.monotonic() - started
     )

@@ -223,35 +223,27 @@ class Health:
         except (SkipCheck, NoAnswer):
             return None  # There is no asking on this interface, which its checks say themselves.
 
-    def obstacle(self, requirement: Requirement, binding: str) -> CheckResult | None:
-        """Return the result of a check that cannot be made on this interface: the first is an error, the others skip.
+    def obstacle(self, requirement: Requirement, binding: str, seconds: float = 0.0) -> CheckResult | None:
+        """Return the result of a check that cannot be made on this interface, or not any more; None where it can be.
 
-        None where it can be made.
+        Once is a finding; three hundred times would be the same finding three hundred times: the others are skipped.
         """
         # The rule of the card tells what is wrong; where that is not judged, each check says what it finds.
         if self.absence and self.card_check and requirement.id != CARD_RULES[requirement.version]:
             reason = f"the interface is not there: {self.absence}"
             return CheckResult(requirement, binding, "explained", reason=reason, cause=self.card_check)
-        if self._is_silent:
-            why = f"nothing is answered within {self._target.timeout:g} s; {MORE_TIME}"
-        elif self._refuses and requirement.group not in WITHOUT_CREDENTIALS:
-            why = self._refuses
-        else:
+        is_refused = bool(self._refuses) and requirement.group not in WITHOUT_CREDENTIALS
+        if not (self.is_broken or self._is_silent or is_refused):
             return None
-        # Once is a finding; three hundred times would be the same finding three hundred times.
         if self._reported_as:
-            return CheckResult(requirement, binding, "skipped", reason=f"could not be judged, see {self._reported_as}")
-        self._reported_as = f"{requirement.id}[{binding}]"
-        return CheckResult(requirement, binding, "error", reason=Redactor(self._target.secrets).text(why))
-
-    def verdict(self, requirement: Requirement, binding: str, seconds: float = 0.0) -> CheckResult:
-        """Return the result of a check of an agent that has stopped working: the first has the finding, others skip."""
-        if self._reported_as:
-            reason = f"{STOPPED}, see {self._reported_as}"
+            reason = f"{STOPPED if self.is_broken else 'could not be judged'}, see {self._reported_as}"
             return CheckResult(requirement, binding, "skipped", reason=reason, seconds=seconds)
         self._reported_as = f"{requirement.id}[{binding}]"
-        finding = self._finding(requirement)
-        return CheckResult(requirement, binding, "failed", (finding,), "", seconds)
+        if self.is_broken:
+            return CheckResult(requirement, binding, "failed", (self._finding(requirement),), "", seconds)
+        silence = f"nothing is answered within {self._target.timeout:g} s; {MORE_TIME}"
+        why = Redactor(self._target.secrets).text(silence if self._is_silent else self._refuses)
+        return CheckResult(requirement, binding, "error", reason=why)
 
     def _finding(self, requirement: Requirement) -> Finding:
         assert self._broken is not None
