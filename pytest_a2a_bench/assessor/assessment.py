@@ -351,7 +351,7 @@ class Assessment:
 
             async def run() -> None:
                 targets = subject.targets(self._config(target), Scenarios(), timeout)
-                running = run_checks(targets, planned=planned, concurrency=target.concurrency)
+                running = run_checks(targets, planned, concurrency=target.concurrency)
                 async with asyncio.timeout(self._deadline - time.monotonic()), contextlib.aclosing(running):
                     async for result in running:
                         results.append(result)

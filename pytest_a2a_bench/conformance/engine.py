@@ -15,11 +15,9 @@ from typing import Any
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.conformance import fixtures, recurrence
 from pytest_a2a_bench.conformance.catalogue import (
-    UNDECLARED,
     check_of,
     function,
     load_requirements,
-    plan,
     whose_pack,
 )
 from pytest_a2a_bench.conformance.context import Context
@@ -58,17 +56,15 @@ _CLOSING_HURRIED = 0.3
 # What can be neither a cause nor a consequence need not wait for the others.
 _UNFOLDED = ("passed", "skipped")
 
-Select = Callable[[Planned], bool]
 Fold = Callable[[Iterable[CheckResult]], Iterable[CheckResult]]
 Attribute = Callable[[Sequence[CheckResult], Sequence[Planned]], Awaitable[list[CheckResult]]]
 
 
 async def run_checks(
-    targets: Target | Iterable[Target],
+    targets: Iterable[Target],
+    planned: Iterable[Planned],
     *,
-    select: Select | None = None,
     concurrency: int = CONCURRENCY,
-    planned: Iterable[Planned] | None = None,
     left: list[str] | None = None,
     patience: Callable[[], float] = lambda: CLEANUP_SECONDS,
     elsewhere: Container[str] = (),
@@ -77,18 +73,14 @@ async def run_checks(
 
     Everything that the checks create is cancelled or deleted before this ends, also where it is left early.
 
-    :param select: which of the planned checks to run.
-    :param planned: runs these instead of all that the card gives.
     :param left: gets objects that may still be on the agent at the end.
     :param elsewhere: names of checks that another process makes for the same report.
     :param patience: asked at the end how many seconds there are for clearing away.
     """
-    several = (targets,) if isinstance(targets, Target) else tuple(targets)
-    # None and empty are different: pytest may have deselected everything.
-    chosen = [p for p in (planned_for(several) if planned is None else planned) if select is None or select(p)]
+    chosen = list(planned)
     sessions: dict[tuple[str, str], Session] = {}
     names = {p.name for p in chosen}
-    for target in several:
+    for target in targets:
         tells = f"{target.version}/{CARD_RULES[target.version]}[{target.binding}]"
         session = Session(target, sessions)
         session.health.card_check = tells if tells in names or tells in elsewhere else ""
@@ -162,15 +154,6 @@ async def _repeat(
     for first in unmade:
         session = sessions[first.binding, first.requirement.version]
         yield first if session.health.is_broken else await run_check(first.requirement, session)
-
-
-def planned_for(targets: Sequence[Target]) -> list[Planned]:
-    """Return the checks that there are for some interfaces of one agent."""
-    if not targets:
-        return []
-    pairs = {(t.binding, t.version) for t in targets}
-    everything = plan(targets[0].card, targets[0].endpoint)
-    return [p for p in everything if p.requirement.id == UNDECLARED or (p.binding, p.requirement.version) in pairs]
 
 
 def is_rough(requirement: Requirement) -> bool:
@@ -418,7 +401,7 @@ class Judge:
         try:
             running = run_checks(
                 self._targets,
-                planned=[p for p in planned if p not in gateway],
+                [p for p in planned if p not in gateway],
                 concurrency=self._concurrency,
                 left=self.left,
                 patience=self._patience,
@@ -477,7 +460,7 @@ class Judge:
         missing = [p for p in planned if p.name in wanted]
         if not missing:
             return []
-        running = run_checks(self._targets, planned=missing, left=self.left, patience=self._patience)
+        running = run_checks(self._targets, missing, left=self.left, patience=self._patience)
         async with contextlib.aclosing(running) as results:
             return [result async for result in results if result.outcome not in FOUND]
 

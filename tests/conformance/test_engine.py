@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from faulty_server import serve_app, serve_faulty
-from judged import collect
+from judged import collect, planned_for
 from mutation import PROMPTS, targets
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -189,9 +189,8 @@ async def left_behind(*wanted: str, step: float, binding: str = "JSONRPC") -> tu
         every = await judged(running.url)
         found = [t for t in every if t.binding == binding]
         names = []
-        async for result in run_checks(
-            found, select=lambda p: bool({p.requirement.id, p.requirement.group} & set(wanted))
-        ):
+        planned = planned_for(found, lambda p: bool({p.requirement.id, p.requirement.group} & set(wanted)))
+        async for result in run_checks(found, planned):
             names.append(result.name)
         async with context_on(found[0]) as ctx:
             listed = await ctx.call("ListTasks", {"pageSize": 100})
@@ -261,7 +260,7 @@ async def old_configs() -> tuple[int, int]:
     async with serve_app(agent) as url:
         card = {"url": url, "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC"}
         found = targets_of({**card, "capabilities": {"pushNotifications": True}}, url, timeout=2.0)
-        async for _ in run_checks(found, select=lambda p: p.requirement.id == "V03-SEND-003"):
+        async for _ in run_checks(found, planned_for(found, lambda p: p.requirement.id == "V03-SEND-003")):
             held = len(agent.configs)
     return held, len(agent.configs)
 
@@ -275,7 +274,7 @@ def test_no_push_configuration_is_left_behind_on_an_agent_of_0_3() -> None:
 async def leave_early() -> int:
     async with serve_faulty(None) as running:
         found = await judged(running.url)
-        running_checks = run_checks(found)
+        running_checks = run_checks(found, planned_for(found))
         async for _ in running_checks:
             break
         await running_checks.aclose()
@@ -290,7 +289,7 @@ async def planned_only() -> list[str]:
     async with serve_faulty(None) as running:
         found = await judged(running.url)
         chosen = [Planned(requirement("SEND-001"), "GRPC")]
-        return [r.name + r.outcome async for r in run_checks(found, planned=chosen)]
+        return [r.name + r.outcome async for r in run_checks(found, chosen)]
 
 
 def test_planned_checks_can_be_given() -> None:

@@ -10,7 +10,7 @@ import pytest
 from faulty.catalogue import FAULTS
 from faulty.fault import Fault
 from faulty_server import TOKENS, Between, Forward, Send, interposed, serve_app, serve_faulty, start_faulty
-from judged import collect
+from judged import collect, planned_for
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
@@ -172,7 +172,7 @@ async def late_tasks() -> tuple[list[str], list[str]]:
     async with interposed(Tardy, step=60.0) as (card, url, agent):
         found = targets_of(card, url, scenarios=Scenarios({"slow": "slow please"}), timeout=0.5)
         left: list[str] = []
-        async for _ in run_checks(found, select=lambda p: p.requirement.id == "SEND-004", left=left):
+        async for _ in run_checks(found, planned_for(found, lambda p: p.requirement.id == "SEND-004"), left=left):
             pass
         async with httpx.AsyncClient() as client:
             asked = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
@@ -194,7 +194,7 @@ async def lost_messages() -> list[str]:
     async with interposed(lambda app: Slow(app, 30.0, ("SendMessage",))) as (card, url, _):
         left: list[str] = []
         found = targets_of(card, url, timeout=0.5)
-        async for _ in run_checks(found, select=lambda p: p.requirement.id == "SEND-001", left=left):
+        async for _ in run_checks(found, planned_for(found, lambda p: p.requirement.id == "SEND-001"), left=left):
             pass
         return left
 
@@ -212,7 +212,9 @@ async def inexpressible_messages() -> tuple[list[str], list[str]]:
         left: list[str] = []
         found = targets_of(card or {}, running.url)
         wanted = {"SEND-015", "VAL-007", "VAL-008", "VAL-009"}
-        judged = [r async for r in run_checks(found, select=lambda p: p.requirement.id in wanted, left=left)]
+        judged = [
+            r async for r in run_checks(found, planned_for(found, lambda p: p.requirement.id in wanted), left=left)
+        ]
         return [r.reason for r in judged if r.binding == "GRPC"], left
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import httpx
 
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.conformance.engine import CONCURRENCY, Select, planned_for, run_checks
-from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.catalogue import UNDECLARED, plan
+from pytest_a2a_bench.conformance.engine import CONCURRENCY, run_checks
+from pytest_a2a_bench.conformance.finding import CheckResult, Planned
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.target import Target, targets_of
 
@@ -30,6 +31,17 @@ SCRIPTED = {
 """What makes the scripted agent behave as the scenarios want."""
 
 
+Select = Callable[[Planned], bool]
+
+
+def planned_for(targets: Sequence[Target], select: Select | None = None) -> list[Planned]:
+    """Return the checks that there are for some interfaces of one agent, or those of them that are selected."""
+    pairs = {(t.binding, t.version) for t in targets}
+    every = plan(targets[0].card, targets[0].endpoint) if targets else []
+    here = [p for p in every if p.requirement.id == UNDECLARED or (p.binding, p.requirement.version) in pairs]
+    return [p for p in here if select is None or select(p)]
+
+
 async def collect(
     targets: Target | Iterable[Target],
     *,
@@ -38,8 +50,9 @@ async def collect(
 ) -> tuple[CheckResult, ...]:
     """Run the checks and return all results in the order of the catalogue."""
     several = (targets,) if isinstance(targets, Target) else tuple(targets)
-    order = {p.name: n for n, p in enumerate(planned_for(several))}
-    async with contextlib.aclosing(run_checks(several, select=select, concurrency=concurrency)) as running:
+    planned = planned_for(several, select)
+    order = {p.name: n for n, p in enumerate(planned)}
+    async with contextlib.aclosing(run_checks(several, planned, concurrency=concurrency)) as running:
         # Closed explicitly: an abandoned generator would clear away at some later time, when the loop may be gone.
         results = [r async for r in running]
     return tuple(sorted(results, key=lambda r: order[r.name]))

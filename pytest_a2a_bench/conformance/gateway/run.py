@@ -161,7 +161,7 @@ class Pair:
         planned = [Planned(r.requirement, r.binding) for r in results if r.outcome in FOUND and r.binding != CARD]
         targets = [direct for direct, _ in self.targets]
         if planned and targets:
-            async with contextlib.aclosing(run_checks(targets, planned=planned, left=left)) as running:
+            async with contextlib.aclosing(run_checks(targets, planned, left=left)) as running:
                 own |= {r.name async for r in running if r.outcome in FOUND}
         return [
             replace(r, outcome="skipped", reason=OWN) if r.outcome in FOUND and r.name in own else r for r in results
