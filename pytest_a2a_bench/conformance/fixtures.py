@@ -75,16 +75,12 @@ async def _first_task(ctx: Context) -> Mapping[str, Any]:
     task = task_in(_answered(reply).result)
     if task is None:
         ctx.skip('the agent answers with a message, not a task; give a prompt that makes a task: task = "..."')
-    # Together about twelve seconds; an ordinary prompt that takes longer makes no fixture for a hundred checks.
-    for attempt in range(8):
-        if state_of(task) in TERMINAL:
-            return task
-        # One that waits for the user, or is in no state of the protocol's: polling leads nowhere.
-        if attempt and state_of(task) not in RUNNING:
-            break
-        await asyncio.sleep(0.05 * 2**attempt)
-        reply = ctx.needed(await ctx.call("GetTask", {"id": task.get("id")}), "GetTask")
-        task = task_in(reply.result) or task
+    if state_of(task) not in TERMINAL:
+        # An ordinary prompt that takes longer than this makes no fixture for a hundred checks.
+        later = ctx.needed(await ctx.wait_for_task(str(task.get("id"))), "GetTask")
+        task = task_in(later.result) or task
+    if state_of(task) in TERMINAL:
+        return task
     state = spelled_state(task)
     ctx.skip(f"the task for the ordinary prompt does not end (it is {state!r}); give another: task = ...")
 
