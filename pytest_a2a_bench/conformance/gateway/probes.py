@@ -15,7 +15,7 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.gateway.compare import ARRIVED, PLAIN, Difference, Seen, kind_of
 from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED, OPERATIONS, about
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, push_configs, state_of, task_in
-from pytest_a2a_bench.conformance.protocol.streams import read_event
+from pytest_a2a_bench.conformance.protocol.streams import read_event, read_result
 from pytest_a2a_bench.conformance.wire.reply import UNSET, NoAnswer, SkipCheck, WireReply
 
 # Beyond what common proxies accept by default (1 MB of a body); blanks around JSON cost no model anything.
@@ -99,21 +99,19 @@ async def talk(asking: Asking) -> None:
     params = ctx.send_params(metadata={"a2a-bench": _METADATA})
     sent = {params["message"]["messageId"]: "MESSAGE"}
     reply = await asking.call("SendMessage", "SendMessage", params, sent=sent)
-    task = task_in(reply.result)
-    event = read_event(reply.result if task is None else {"task": task})
-    if task is not None and task.get("id"):
-        known = {**sent, str(task["id"]): "TASK"}
-        await asking.call("GetTask", "GetTask", {"id": task["id"]}, sent=known)
+    event = read_result(reply.result)
+    if event.kind == "task" and event.task_id:
+        known = {**sent, event.task_id: "TASK"}
+        await asking.call("GetTask", "GetTask", {"id": event.task_id}, sent=known)
         # What the agent itself has under the id that came through the gateway.
         options: Any = {"sent": known, "rule": "GW-010", "body": "GW-008", "asks": asking.direct}
-        await asking.call(ARRIVED, "GetTask", {"id": task["id"]}, **options)
+        await asking.call(ARRIVED, "GetTask", {"id": event.task_id}, **options)
         if ctx.version != "0.3" and event.context_id:
             query = {"contextId": event.context_id, "pageSize": 1, "historyLength": 0}
             await asking.call("ListTasks", "ListTasks", query, sent=known, rule="GW-005", body="GW-005")
     context, name = str(uuid.uuid4()), "SendMessage in a context"
     again = await asking.call(name, "SendMessage", ctx.send_params(context_id=context), sent={context: "CONTEXT"})
-    task = task_in(again.result)
-    is_kept = read_event(again.result if task is None else {"task": task}).context_id == context
+    is_kept = read_result(again.result).context_id == context
     asking.note(name, "GW-010", "the answer has the context of the message", is_kept)
     if is_kept and ctx.version != "0.3":
         # A message that arrives twice leaves two tasks.
@@ -273,7 +271,7 @@ async def push(asking: Asking) -> None:
         config = {"url": hook.url, "authentication": {"scheme": "Bearer", "credentials": SECRET}}
         params = ctx.send_params(ctx.target.scenarios.get("task"), configuration={"taskPushNotificationConfig": config})
         reply = await asking.call(name, "SendMessage", params, sent=sent)
-        task = read_event(reply.result if task_in(reply.result) is None else {"task": task_in(reply.result)}).task_id
+        task = read_result(reply.result).task_id
         if not task or not (await asking.direct.get_task(task)).ok:
             return
         arrived = await hook.wait(ended, await patience(ctx, reply))

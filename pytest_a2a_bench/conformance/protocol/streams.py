@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import as_list, as_object, as_objects, as_text
 from pytest_a2a_bench.a2a.codec import TERMINAL
-from pytest_a2a_bench.conformance.protocol.payloads import state_of
+from pytest_a2a_bench.conformance.protocol.payloads import state_of, task_in
 from pytest_a2a_bench.text import one_line
 
 MEMBERS = ("task", "message", "statusUpdate", "artifactUpdate")
@@ -70,6 +70,12 @@ def read_event(raw: Any) -> StreamEvent:
         return StreamEvent(members[0], named[members[0]], members)
     kind = _KINDS.get(str(raw.get("kind")), "")
     return StreamEvent(kind, raw if kind else {}, ())
+
+
+def read_result(result: Any) -> StreamEvent:
+    """Read the result of an operation: as an event, or a bare task as GetTask gives it."""
+    task = task_in(result)
+    return read_event(result if task is None else {"task": task})
 
 
 def is_end(value: Any) -> bool:
