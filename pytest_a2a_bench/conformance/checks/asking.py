@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.catalogue import requirement
-from pytest_a2a_bench.conformance.context import Context, instead, without_result
+from pytest_a2a_bench.conformance.context import Context, instead
 from pytest_a2a_bench.conformance.fixtures import waiting_task
 from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.wire.reply import ERRORS, UNSET, SkipCheck, WireReply
@@ -131,8 +131,4 @@ def _expect_code(ctx: Context, reply: WireReply, what: str, errors: list[str]) -
 async def served(ctx: Context) -> None:
     """Each request is answered with a result."""
     for request in requests(ctx):
-        reply = await ask(ctx, request)
-        ctx.skip_if_refused(reply)
-        if not reply.ok:
-            ctx.fail(f"{request['what']}: {without_result(reply)}", reply, expected="a result")
-            return
+        ctx.needed(await ask(ctx, request), request["what"])
