@@ -73,7 +73,10 @@ def load_table(version: str) -> Mapping[str, Mapping[str, str]]:
 
 def members_of(kind: str, value: Mapping[str, Any], version: str) -> Members:
     """Return the members that an object of a type has; none for a type that is no object of the table."""
-    return _members(kind, str(value.get("type")), version)
+    tag = value.get("type")
+    # What is cached must not grow with what cards say.
+    is_known = isinstance(tag, str) and f"type={tag}" in load_table(version).get(kind, {})
+    return _members(kind, tag if is_known else "", version)
 
 
 @cache
