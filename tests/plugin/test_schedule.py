@@ -58,7 +58,7 @@ def test_conversations_run_ahead_in_every_worker(desk: Bench) -> None:
 @pytest.mark.parametrize(
     ("dist", "expected"),
     [
-        ("loadfile", 4),
+        pytest.param("loadfile", 4, marks=pytest.mark.slow),
         pytest.param("worksteal", 2, marks=pytest.mark.slow),
         pytest.param("each", 4, marks=pytest.mark.slow),
     ],

@@ -184,9 +184,6 @@ def test_a_run_on_a_checkout_says_so_everywhere(bench: Bench, oracle: Bench, che
         assert f"data of {name}" in (bench.path / file).read_text()
     assert json.loads((bench.path / "r" / "run.json").read_text())["settings"]["tau2_data"] == str(checkout)
 
-    third = bench(ORACLE, ONE, option, "--a2a-results=r", "--a2a-resume")
-    third.stdout.fnmatch_lines(["reused, not run again (--a2a-resume): 1 of 1 trials *"])
-
 
 def test_only_the_checkouts_domains_are_collected(bench: Bench, checkout: Path) -> None:
     result = bench("--co", "-q", ORACLE, "--a2a-suite=tau2", f"--a2a-tau2-data={checkout}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -12,8 +14,8 @@ from harness import Bench, junit_properties, log_of, verdict_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.plugin.state import LIFELINE, WorkerPart
-from pytest_a2a_bench.plugin.xdist import watch_controller
+from pytest_a2a_bench.plugin.state import LIFELINE, WORKER_INPUT, Collected, WorkerPart
+from pytest_a2a_bench.plugin.xdist import Controller, watch_controller
 from pytest_a2a_bench.results.store import Store
 
 KILL = "import signal\n            os.kill(os.getpid(), signal.SIGKILL)"
@@ -111,6 +113,16 @@ def test_a_replacement_is_known_by_its_number() -> None:
     assert WorkerPart.of({"workercount": 2, LIFELINE: "x"}) == WorkerPart(lifeline="x", workers=2)
     parts = [WorkerPart.of({"workerid": f"gw{i}", "workercount": 2}) for i in range(4)]
     assert [part.is_replacement for part in parts] == [False, False, True, True]
+
+
+def test_what_workers_found_is_counted_once() -> None:
+    collected = Collected()
+    run: Any = SimpleNamespace(collected=collected)
+    for notes in (["a", "b"], ["b", "a"]):
+        found = {"used": notes[0] == "a", "left_out": len(notes), "notes": notes, "exchanges": 3}
+        Controller(run).pytest_testnodedown(SimpleNamespace(workeroutput={WORKER_INPUT: found}), None)
+    Controller(run).pytest_testnodedown(SimpleNamespace(), "crashed")
+    assert (collected.notes, collected.left_out, collected.exchanges, collected.used) == (["a", "b"], 2, 6, True)
 
 
 @given(st.integers(1, 50), st.integers(1, 500))
