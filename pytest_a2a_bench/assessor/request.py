@@ -35,7 +35,7 @@ from pytest_a2a_bench.config.settings import (
 )
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.results.store import described
-from pytest_a2a_bench.text import one_line
+from pytest_a2a_bench.text import did_you_mean, one_line
 
 Form = Literal["agentbeats", "tagged", "flat"]
 Evaluation = Literal["tau2", "crmarena", "conformance"]
@@ -250,7 +250,8 @@ def _read_members(form: Form, agent: Any, place: str, given: Mapping[str, Any], 
     spelt = {"agent": place} if place else {}
     for name, value in given.items():
         if name not in MEMBERS:
-            found.append(f"{shown(name)} is not known; known are {', '.join(MEMBERS)}")
+            near = did_you_mean(name, MEMBERS)
+            found.append(f"{shown(name)} is not known{near or '; known are ' + ', '.join(MEMBERS)}")
             continue
         if value is None:  # as AgentBeats writes what it leaves open
             continue

@@ -426,7 +426,9 @@ class Callers:
             if is_first and isinstance(error, ConfigurationError):
                 raise
             if is_first:
-                raise ConfigurationError(f"--auth-file {path}: cannot be read ({error})") from error
+                raise ConfigurationError(
+                    f"--auth-file {path}: cannot be read ({getattr(error, 'strerror', error)})"
+                ) from error
             if self._read:
                 log.error("no token of %s counts any more: it cannot be read", path)
             # A damaged or empty file lets no caller in.

@@ -99,10 +99,10 @@ def _spent(name: str, path: Path, baseline: Baseline) -> list[str]:
 
 
 def _print(comparison: Comparison, outcome: str, allowed: float) -> None:
+    print(f"verdict: {outcome} (allowed drop {allowed:g})")
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
     for line in summary.comparison_lines(comparison, width):
         print(line)
-    print(f"verdict: {outcome} (allowed drop {allowed:g})")
     group = comparison.overall
     if group is not None and judge_drop(group, allowed) == "inconclusive" and not comparison.differences:
         has = min(min(p.before, p.after) for p in comparison.pairs)

@@ -63,6 +63,7 @@ _PATIENCE = 300.0
 _POLL_SECONDS = 2.0
 _CANCEL_SECONDS = 5.0
 _READ_SECONDS = 900.0
+_ADVICE = "name the variable that holds the assessor's token with --assessor-auth-env"
 _MAX_ANSWER = 8 * 1024 * 1024
 
 
@@ -139,7 +140,9 @@ async def assess(wanted: Wanted) -> Outcome:
         assessor, *urls = await _all([stack.enter_async_context(_running(party, wanted)) for party in parties])
         agents = {party.role: url for party, url in zip(wanted.agents, urls, strict=True)}
         wanted.say(", ".join(f"{role} {redact_url(url)}" for role, url in {"assessor": assessor, **agents}.items()))
-        connection = _connection(assessor, auth=wanted.token, timeout=7 * 86400.0, read_timeout=_READ_SECONDS)
+        connection = _connection(
+            assessor, auth=wanted.token, token_advice=_ADVICE, timeout=7 * 86400.0, read_timeout=_READ_SECONDS
+        )
         request = _Request(connection, wanted.say)
         try:
             async with asyncio.timeout(wanted.seconds):

@@ -17,6 +17,7 @@ from statistics import NormalDist, mean, stdev
 from typing import Any, Literal
 
 from pytest_a2a_bench.model import TrialResult, dollars
+from pytest_a2a_bench.model.messages import numbered
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences
 from pytest_a2a_bench.results.inference import LEVEL, POWER, Interval, PairedTask
@@ -137,7 +138,7 @@ def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -
     """
     # Tasks that were only planned have no place on either side.
     old, new = _tried(before), _tried(after)
-    common = sorted(set(old) & set(new))
+    common = sorted(set(old) & set(new), key=numbered)
     # Pairing needs an outcome on both sides; what errored in one is named.
     names = [name for name in common if old[name].outcomes and new[name].outcomes]
     pairs = {name: _pair(old[name], new[name]) for name in names}
@@ -151,10 +152,10 @@ def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -
     return Comparison(
         overall=_group("all", list(pairs.values()), level) if pairs else None,
         domains=tuple(_group(name, group, level) for name, group in sorted(groups.items())),
-        # The worst first, and by name among equals, so that two reports of the same runs are the same.
-        tasks=tuple(sorted(tasks, key=lambda t: (-t.drop, t.name))),
-        only_before=tuple(sorted(set(old) - set(new))),
-        only_after=tuple(sorted(set(new) - set(old))),
+        # The worst first, and in the order of names among equals, so that two reports of the same runs are the same.
+        tasks=tuple(sorted(tasks, key=lambda t: -t.drop)),
+        only_before=tuple(sorted(set(old) - set(new), key=numbered)),
+        only_after=tuple(sorted(set(new) - set(old), key=numbered)),
         errored=tuple(name for name in common if name not in pairs),
         errors_before=sum(old[name].errors for name in common),
         errors_after=sum(new[name].errors for name in common),

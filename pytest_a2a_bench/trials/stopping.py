@@ -62,7 +62,7 @@ MANY = 20
 
 _REMEDIES: dict[Cause, str] = {
     "refused": "correct that",  # the refusal itself says what was sent, and what to do
-    "gone": "start the agent again (--a2a-wait SECONDS gives one that restarts the time for it)",
+    "gone": "start the agent again",
     "party": "start that agent again",
     "model": "correct the model's name or its provider's key",
     "quota": "wait until its limit is renewed",

@@ -182,6 +182,7 @@ def test_refusals(request_: Any, received: str) -> None:
     ("config", "received"),
     [
         (r'{"domain": "mock", "\ud800": 1}', "is not known"),
+        ('{"domain": "mock", "num_task": 1}', "'num_task' is not known; did you mean 'num_tasks'?"),
         (r'{"domain": "\ud800"}', "domain is '\\ud800'; expected a text"),
         (r'{"domain": "mock", "user_llm_args": {"\ud800": 1}}', "user_llm_args"),
         ('{"domain": "mock", "user_llm_args": {"temperature": NaN}}', "user_llm_args.temperature is nan"),

@@ -53,6 +53,12 @@ def test_which_is_better(outcomes: list[tuple[float, float]], better: str | None
     assert found.to_json()["comparison"]["overall"]["before"]["trials"] == len(outcomes)
 
 
+def test_the_worst_tasks_come_first_and_task_2_before_task_10() -> None:
+    (found,) = compare_agents(pair(SAME, *[LOST] * 10), ("a", "b"))
+    names = [task.name.rpartition("/")[2] for task in found.comparison.tasks]
+    assert names == ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "0"]
+
+
 def test_the_interval_is_of_the_agent_that_is_ahead() -> None:
     for outcomes in (pair(*[LOST] * 9, SAME), pair(*[WON] * 9, SAME)):
         (found,) = compare_agents(outcomes, ("a", "b"))
