@@ -252,7 +252,7 @@ def register_summary(config: pytest.Config, run: BenchRun) -> None:
 class Summary:
     """Listens to reports on the controller, and writes.
 
-    :ivar explanations: evidence by :func:`~pytest_a2a_bench.reports.contents.check_name`.
+    :ivar explanations: evidence by the name of the check.
     """
 
     def __init__(self, config: pytest.Config, run: BenchRun) -> None:
@@ -284,7 +284,7 @@ class Summary:
         if text is None and check["status"] == "error" and report.when == "setup":
             text = report.longreprtext
         if text:
-            self.explanations[f"{check['id']} {check['version']} [{check['binding']}]"] = text
+            self.explanations[str(values["check"])] = text
 
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
         """Call an item ``warned`` whose requirement should be kept and is not."""

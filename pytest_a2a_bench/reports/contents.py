@@ -36,7 +36,7 @@ class Contents:
     :param agent: name and version from its card.
     :param interface: protocol version and transport.
     :param checks: the results of protocol checks.
-    :param explanations: texts of checks, by :func:`check_name`.
+    :param explanations: texts of checks, by their names.
     :param comparison: this run beside an earlier one; ``baseline_name`` says which.
     :param beside: the same trials of that run by their keys, where their conversations are there.
     :param nodeids: the pytest items of trials, by their keys.
@@ -206,14 +206,9 @@ def _comparison(path: Path, trials: list[TrialResult]) -> tuple[Comparison, list
     return comparison, [f"The baseline {path}: {note}." for note in found.notes]
 
 
-def check_name(row: CheckRow) -> str:
-    """Return the unique name of a check: a requirement of a version on a binding."""
-    return f"{row.id} {row.version} [{row.binding}]"
-
-
 def rows_of(report: StoredReport) -> tuple[list[CheckRow], dict[str, str]]:
-    """Return the rows of a stored report, and a remark about each, by :func:`check_name`."""
-    return list(report.results), {check_name(row): "\n".join(_lines(row)) for row in report.results}
+    """Return the rows of a stored report, and a remark about each, by its name."""
+    return list(report.results), {row.name: "\n".join(_lines(row)) for row in report.results}
 
 
 def _lines(check: CheckRow) -> Iterator[str]:

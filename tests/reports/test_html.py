@@ -186,7 +186,7 @@ def test_findings_come_with_what_is_to_be_said_worst_first() -> None:
         CheckRow("A-2", "send", "MUST", "1.0", "JSONRPC", "failed"),
         CheckRow("A-2", "send", "MUST", "0.3", "JSONRPC", "passed"),
     ]
-    text = Reader(render(Contents(checks=rows, explanations={"A-2 1.0 [JSONRPC]": "found: nothing"}))).text
+    text = Reader(render(Contents(checks=rows, explanations={"1.0/A-2[JSONRPC]": "found: nothing"}))).text
     assert text.index("A-2 [JSONRPC] MUST") < text.index("found: nothing") < text.index("A-1 [JSONRPC] SHOULD")
     assert "2 findings" in text
 

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from pytest_a2a_bench.benchmarks.registry import label_of, shown_name
-from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.report import CheckRow, compliance
-from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Cost, TrialResult, percentile
 from pytest_a2a_bench.reports import findings, summary
-from pytest_a2a_bench.reports.contents import Contents, cautions, check_name, provenance
+from pytest_a2a_bench.reports.contents import Contents, cautions, provenance
 from pytest_a2a_bench.reports.html import charts, records
 from pytest_a2a_bench.reports.html.charts import el, points, rate, scroller, seconds, table
 from pytest_a2a_bench.reports.trial_text import Cluster
@@ -416,7 +414,7 @@ _FINDINGS = 200
 def conformance(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Markup:
     """Return the matrix of groups and bindings, and the findings.
 
-    :param explanations: texts of findings by :func:`.check_name`.
+    :param explanations: texts of findings by the names of their checks.
     """
     titles, *body = findings.matrix_cells(rows)
     matrix = [el("tr", el("th", row[0], scope="row"), [_cell(c) for c in row[1:]]) for row in body]
@@ -453,19 +451,14 @@ def _findings(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Mark
     return el(
         "div",
         el("h3", count(len(shown), "finding")),
-        [_finding(row, explanations.get(check_name(row), "")) for row in shown[:_FINDINGS]],
+        [_finding(row, explanations.get(row.name, "")) for row in shown[:_FINDINGS]],
         el("p", f"… and {more:,} more", class_="note") if more > 0 else None,
         class_="findings",
     )
 
 
 def _finding(row: CheckRow, text: str) -> Markup:
-    try:
-        about = requirement(row.id).text
-    # Checks of other packages and of ACTS files are in no catalogue.
-    except ConfigurationError:
-        about = ""
     name = el("span", f"{row.id} [{row.binding}] {row.level}", class_="mono")
     pill = _pill(_STATUS_TONES[row.status], row.status)
     said = text or row.reason or "nothing more is known here; the conformance report has it"
-    return el("details", el("summary", pill, name, f" {about}"), el("pre", said))
+    return el("details", el("summary", pill, name, f" {one_line(row.requirement, 300)}"), el("pre", said))
