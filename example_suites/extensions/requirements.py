@@ -14,9 +14,9 @@ async def names_its_provider(ctx: Context) -> None:
 
 async def answers_with_words(ctx: Context) -> None:
     """Look at the answer to an ordinary message."""
-    reply = await ctx.said()
-    if ctx.expect_ok(reply) and "text" not in str(reply.result):
-        ctx.fail("the answer has no text", replies=[reply])
+    reply = ctx.needed(await ctx.said(), "SendMessage")
+    if "text" not in str(reply.result):
+        ctx.fail("the answer has no text", reply)
 
 
 PACK = (

@@ -21,5 +21,5 @@ def test_it_answers_questions(a2a_observed_agent: ObservedAgent, situation: str)
 def test_it_reads_streams(a2a_observed_agent: ObservedAgent) -> None:
     for situation in ("stream", "sse-comments", "sse-crlf", "sse-multiline"):
         asyncio.run(ask(a2a_observed_agent.at("JSONRPC", "1.0"), situation, streaming=True))
-    judged = {j.result.requirement.id: j.status for j in a2a_observed_agent.report().judgements}
+    judged = {row.id: row.status for row in a2a_observed_agent.report().rows}
     assert judged["STREAM-001"] == judged["MT-006"] == "passed"

@@ -158,7 +158,7 @@ def test_a_check_that_is_late_once_is_inconclusive_with_both_evidences() -> None
 def test_a_check_that_is_late_twice_is_an_error() -> None:
     results = asyncio.run(judge_recurrence("SendMessage", 1000, "SEND-001", "SEND-002"))
     assert {r.outcome for r in results.values()} == {"error"}
-    assert all("--timeout" in r.reason for r in results.values())
+    assert all("--a2a-timeout" in r.reason for r in results.values())
 
 
 def result(outcome: Any = "failed", **exchange: Any) -> CheckResult:

@@ -139,7 +139,7 @@ def test_an_agent_that_never_answers_ends_the_run_soon() -> None:
     errors = [r for r in judged if r.outcome == "error"]
     assert len(errors) == 1
     assert errors[0].reason.startswith("nothing is answered within 1 s; ")
-    assert "--timeout" in errors[0].reason
+    assert "--a2a-timeout" in errors[0].reason
     assert "--a2a-timeout" in errors[0].reason
     assert {r.outcome for r in judged} == {"error", "skipped"}
 
@@ -151,7 +151,7 @@ def test_a_late_answer_is_an_error_and_names_the_timeout_option() -> None:
     assert [r.name for r in judged if r.outcome in ("failed", "warned")] == []
     late = [r for r in judged if r.outcome == "error"]
     assert late
-    assert [r.reason for r in late if not ("within 0.8 s" in r.reason and "--timeout" in r.reason)] == []
+    assert [r.reason for r in late if not ("within 0.8 s" in r.reason and "--a2a-timeout" in r.reason)] == []
     assert {r.requirement.id for r in judged if r.outcome == "passed"} >= {"GET-002"}
 
 

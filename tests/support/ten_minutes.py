@@ -27,7 +27,7 @@ _SHOWN = {
     "gate": ("gate", r"^=+ a2a verdict.*"),
     "promote": ("promote", r".*\n"),
     "red": ("red", r"^=+ a2a verdict.*?(?=tasks that)"),
-    "show": ("show", r"^tau2/airline/12#0.*?\n|^why: .*?(?=gold|hold)"),
+    "show": ("show", r"^tau2/airline/12#0.*?\n|^why: .*?(?=run it again)"),
     "green": ("green", r"^=+ a2a verdict.*?(?=domain)"),
 }
 """Block of the page -> the step whose output it shows, and which lines of it."""

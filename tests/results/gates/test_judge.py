@@ -334,6 +334,13 @@ class TestCutShort:
         assert gate.verdict == verdict
         assert gate.sentence.startswith("the run was cut short; so far: 1 of 6 trials succeeded")
 
+    def test_what_was_decided_early_or_refused_stays_as_it_is(self) -> None:
+        decided = {"min_pass": Decision("pass", 8, 30)}
+        trials = Trials(run(8), cut_short=True, selected=30, decided=decided)
+        floor, refused = judge(trials, Thresholds(min_pass={"": 0.5}), Baseline.of([trial("other")])).gates
+        assert (floor.verdict, floor.decided_after) == ("pass", 8)
+        assert refused.sentence == "no task was evaluated both in this run and in the baseline"
+
     def test_pass_hat_k_and_the_baseline_cannot_be_reported(self) -> None:
         trials = Trials(run(1, 19), cut_short=True, selected=60)
         verdict = judge(trials, Thresholds(min_pass_k={1: 0.5}), Baseline.of(run(60)))
