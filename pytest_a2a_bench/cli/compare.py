@@ -85,8 +85,11 @@ def run(namespace: Namespace) -> int:
             )
         )
     else:
-        _print(comparison, outcome, allowed)
+        _print_verdict(comparison, outcome, allowed)
         _print_errors(comparison, hidden=bool(hidden))
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
+        for line in summary.comparison_lines(comparison, width):
+            print(line)
         spent = [_spent("A", namespace.before, before), _spent("B", namespace.after, after)]
         if any(cell != "-" for row in spent for cell in row[1:]):
             print("\n".join(summary.aligned([["", *summary.SPENT], *spent])))
@@ -98,11 +101,8 @@ def _spent(name: str, path: Path, baseline: Baseline) -> list[str]:
     return [name, *summary.spent(Store(path).read_readable()[0] if path.is_dir() else (), baseline)]
 
 
-def _print(comparison: Comparison, outcome: str, allowed: float) -> None:
+def _print_verdict(comparison: Comparison, outcome: str, allowed: float) -> None:
     print(f"verdict: {outcome} (allowed drop {allowed:g})")
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
-    for line in summary.comparison_lines(comparison, width):
-        print(line)
     group = comparison.overall
     if group is not None and judge_drop(group, allowed) == "inconclusive" and not comparison.differences:
         has = min(min(p.before, p.after) for p in comparison.pairs)
