@@ -62,9 +62,17 @@ def listed(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def p_value(p: float) -> str:
-    """Return a p-value as it stands behind its name: ``= 0.023``, ``< 0.001``."""
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+def p_value(p: float, equals: str = "") -> str:
+    """Return a p-value: ``0.023``, ``< 0.001``.
+
+    :param equals: stands before a number, as ``"= "`` does in a sentence.
+    """
+    return "< 0.001" if p < 0.001 else f"{equals}{p:.3f}"
+
+
+def reason_of(error: Exception) -> str:
+    """Return the reason of an error with a file, without the file's name, which the message that quotes it has."""
+    return str(getattr(error, "strerror", None) or error)
 
 
 def did_you_mean(names: str | Iterable[str], valid: Iterable[str]) -> str:

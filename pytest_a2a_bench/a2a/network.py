@@ -25,6 +25,7 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.config.values import is_url
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, raise_errors
 from pytest_a2a_bench.redact import redact_url
+from pytest_a2a_bench.text import reason_of
 
 SYSTEM = "system"
 """The value of ``--a2a-ca`` for the trust store of this machine."""
@@ -252,8 +253,7 @@ def _read_pem(option: str, path: str, kind: str) -> str:
         with Path(path).open("rb") as file:
             text = file.read(_MAX_PEM).decode("ascii", "replace")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigurationError(f"{option} {path}: cannot be read ({reason}); give a file of PEM") from error
+        raise ConfigurationError(f"{option} {path}: cannot be read ({reason_of(error)}); give a file of PEM") from error
     blocks = _blocks(text, kind)
     if not blocks:
         raise ConfigurationError(

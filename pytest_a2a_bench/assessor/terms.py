@@ -31,7 +31,7 @@ from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import BenchTask, TrialKey
 from pytest_a2a_bench.redact import KNOWN, KnownSecret
 from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.text import listed, one_line
+from pytest_a2a_bench.text import listed, one_line, reason_of
 from pytest_a2a_bench.tool_door import missing_modules
 
 BUILTIN = ("oracle", "noop", "readonly")
@@ -426,9 +426,7 @@ class Callers:
             if is_first and isinstance(error, ConfigurationError):
                 raise
             if is_first:
-                raise ConfigurationError(
-                    f"--auth-file {path}: cannot be read ({getattr(error, 'strerror', error)})"
-                ) from error
+                raise ConfigurationError(f"--auth-file {path}: cannot be read ({reason_of(error)})") from error
             if self._read:
                 log.error("no token of %s counts any more: it cannot be read", path)
             # A damaged or empty file lets no caller in.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.text import reason_of
 
 DEFAULT_PROMPT = "Hello"
 
@@ -74,9 +75,7 @@ def load_scenarios(path: Path) -> Scenarios:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigurationError(
-            f"scenarios {path}: cannot be read: {getattr(error, 'strerror', error)}; give a TOML file"
-        ) from error
+        raise ConfigurationError(f"scenarios {path}: cannot be read: {reason_of(error)}; give a TOML file") from error
     return parse_scenarios(data, str(path))
 
 

@@ -502,7 +502,7 @@ def _comparison_cells(group: GroupComparison) -> list[str]:
         f"{group.drop:+.3f}",
         f"{group.low:+.3f}",
         f"{group.high:+.3f}",
-        p_value(group.p).removeprefix("= "),
+        p_value(group.p),
         str(group.better),
         str(group.worse),
     ]

@@ -302,7 +302,7 @@ class AgentComparison:
         text = (
             f"{shown}: {rates} over {count(group.tasks, 'task')} ({group.better} better with {self.agent}, "
             f"{group.worse} worse); {first} is ahead by {sign * group.drop:.3f}, 95 % sure of at least {low:+.3f} "
-            f"and of at most {high:+.3f}; p {p_value(self.p)}, two-sided"
+            f"and of at most {high:+.3f}; p {p_value(self.p, '= ')}, two-sided"
         )
         if self.errors:
             tail = " and might turn this over" if self.hidden else ""

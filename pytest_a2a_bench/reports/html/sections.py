@@ -356,7 +356,7 @@ def _group(group: GroupComparison) -> Markup:
         points(-group.drop),
         # Changes are gains, the other way round than drops.
         f"{points(-group.high)} to {points(-group.low)}",
-        p_value(group.p).removeprefix("= "),
+        p_value(group.p),
     )
     marked = [el("td", text, class_=_number(-group.drop if i == 3 else 0)) for i, text in enumerate(cells)]
     # "all" has no suite.

@@ -265,7 +265,7 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
     if decision is None:
         # A run that stopped because of what it saw is no sample that such limits may be taken from.
         sure = f"{100 * (1 - trials.level):.3g} % sure"
-        what += f", {sure} of at least {group.low:+.3f} and of at most {group.high:+.3f}, p {p_value(group.p)}"
+        what += f", {sure} of at least {group.low:+.3f} and of at most {group.high:+.3f}, p {p_value(group.p, '= ')}"
     what += f"; allowed is {allowed:g}"
     if comparison.only_before or comparison.only_after:
         only = f"{count(len(comparison.only_before), 'task')}, only now: {len(comparison.only_after)}"
