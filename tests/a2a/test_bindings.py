@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
+from connections import Connect
 from one_test import in_one_test
 from scripted import Scripted, scripted_agent
 
@@ -21,8 +22,6 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import Part
-
-Connect = Callable[..., AgentConnection]
 
 WIRES = [(t, v, s) for t in ("jsonrpc", "rest", "grpc") for v in ("1.0", "0.3") for s in ("off", "on")]
 

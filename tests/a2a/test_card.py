@@ -6,16 +6,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from raw_agent import Answer, RawAgent, Request, raw_agent, response, rpc
+from connections import Connect
+from raw_agent import HELLO, MESSAGE, Answer, RawAgent, Request, nowhere, raw_agent, response, rpc
 
 from pytest_a2a_bench.a2a.card import AgentCard, card_urls, choose_interface, load_card, narrow_to_endpoint, parse_card
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.card import fetch_card
+from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.errors import CardError, EndpointUnreachableError, TransportError
-from pytest_a2a_bench.model import Part
 
 URL = "http://agent.example:9000/.well-known/agent-card.json"
 
@@ -189,8 +190,6 @@ def test_the_settings_override_the_card() -> None:
 # Agents whose card depends on the A2A-Version that it is asked for with (§3.6.1).
 
 
-Connect = Callable[..., AgentConnection]
-
 REFUSED = {"code": -32009, "message": "AgentCard must have at least one interface with a protocol version of '0.3'"}
 
 
@@ -264,7 +263,6 @@ def test_a_card_that_is_refused_in_both_says_why(connect: Connect) -> None:
 
 
 SILENCE = r"GET http://127\.0\.0\.1:\d+/\.well-known/agent-card\.json: no answer within 0\.3 s.*check that"
-MESSAGE = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
 
 
 @pytest.fixture
@@ -280,21 +278,17 @@ def silent() -> Iterator[RawAgent]:
         over.set()
 
 
-def test_silence_is_an_unreachable_endpoint(silent: RawAgent, connect: Connect) -> None:
+@pytest.mark.parametrize("limit", ["timeout", "read_timeout"])
+def test_silence_is_an_unreachable_endpoint(silent: RawAgent, connect: Connect, limit: str) -> None:
     with pytest.raises(EndpointUnreachableError, match=SILENCE):
-        connect(silent.url, timeout=0.3).card()
+        connect(silent.url, **{limit: 0.3}).card()
 
 
 def test_a_turn_does_not_claim_its_own_time_for_it(silent: RawAgent, connect: Connect) -> None:
     session = connect(silent.url, timeout=0.3).session()
     # The agent would answer at the end of the turn's time, with 503 and not with silence.
     with pytest.raises(EndpointUnreachableError, match=SILENCE):
-        session.send([Part.of_text("hello")], timeout=300)
-
-
-def test_a_short_read_timeout_counts_too(silent: RawAgent, connect: Connect) -> None:
-    with pytest.raises(EndpointUnreachableError, match=SILENCE):
-        connect(silent.url, read_timeout=0.3).card()
+        session.send(HELLO, timeout=300)
 
 
 def test_waiting_outlives_silence(silent: RawAgent, connect: Connect) -> None:
@@ -372,13 +366,7 @@ def test_of_a_card_at_the_root_the_interfaces_below_the_path_are_used(path: str)
             assert [i.url for i in connection.card().interfaces] == [agent.url + path]
             assert connection.card().url == agent.url + ROOT
         subject = look_at(ClientConfig(f"{agent.url}/foo/bar"))
-        assert [t.url for t in subject.targets(ClientConfig(agent.url), _no_scenarios(), 1.0)] == [agent.url + path]
-
-
-def _no_scenarios() -> Any:
-    from pytest_a2a_bench.conformance.scenarios import Scenarios
-
-    return Scenarios()
+        assert [t.url for t in subject.targets(ClientConfig(agent.url), Scenarios(), 1.0)] == [agent.url + path]
 
 
 def test_a_card_at_the_path_is_the_agents_own_wherever_its_interfaces_are() -> None:
@@ -422,18 +410,9 @@ def test_the_command_refuses_it(options: tuple[str, ...], capsys: pytest.Capture
 # Agents whose card is at one address and whose interface is at another, where nobody is.
 
 
-def gone() -> str:
-    with raw_agent(lambda _: None) as agent:
-        return agent.url
-
-
-def name_interface(agent: RawAgent, url: str) -> None:
-    agent.card["supportedInterfaces"] = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
-
-
 def test_the_interface_is_tried_before_the_first_message(connect: Connect) -> None:
     with raw_agent(lambda _: None) as agent:
-        name_interface(agent, gone())
+        agent.card["supportedInterfaces"][0]["url"] = f"http://{nowhere()}"
         with pytest.raises(EndpointUnreachableError, match=r"the agent card of .* names this address"):
             connect(agent.url).wait_until_ready()
 
@@ -463,4 +442,4 @@ def test_an_interface_that_starts_late_is_waited_for(connect: Connect) -> None:
     with raw_agent(handler) as agent:
         connection = connect(agent.url)
         connection.wait_until_ready(60)
-        assert connection.session().send([Part.of_text("hello")]).text == "fine"
+        assert connection.session().send(HELLO).text == "fine"

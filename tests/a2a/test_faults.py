@@ -6,8 +6,6 @@ import asyncio
 import base64
 import contextlib
 import gzip
-import json
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +16,22 @@ import httpcore
 import httpx
 import pytest
 import respx
-from raw_agent import MESSAGE, RawAgent, Request, event, fine, response, rpc, say, scripted, stream_head
+from connections import Connect, Serve
+from raw_agent import (
+    DONE,
+    HELLO,
+    MESSAGE,
+    Request,
+    event,
+    fine,
+    nowhere,
+    response,
+    rpc,
+    say,
+    scripted,
+    stream_head,
+    task,
+)
 
 from pytest_a2a_bench.a2a import loop, requests
 from pytest_a2a_bench.a2a.card import parse_card
@@ -38,9 +51,6 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.model.messages import Bounds
-
-Connect = Callable[..., AgentConnection]
-Serve = Callable[..., RawAgent]
 
 SECRET = "s3cret-token"
 
@@ -71,7 +81,7 @@ def test_429_with_retry_after_is_repeated_with_the_same_message_id(
     agent = serve(scripted(lambda _: busy, fine))
     # It is more than any wait of our own.
     session = connect(agent.url, max_retries=2, backoff_max=0.1).session()
-    assert session.send([Part.of_text("hello")]).text == "fine"
+    assert session.send(HELLO).text == "fine"
     assert waits == [1.0]
     ids = [r.json["params"]["message"]["messageId"] for r in agent.messages]
     assert len(ids) == 2
@@ -93,7 +103,7 @@ def test_gateway_trouble_leaves_the_delivery_uncertain(serve: Serve, connect: Co
     agent = serve(lambda _: response("down for repair", status, "text/plain", Retry_After="0"))
     session = connect(agent.url, max_retries=2).session()
     with pytest.raises(DeliveryUncertain, match=r"down for repair.*may have worked on the message") as caught:
-        session.send([Part.of_text("hello")])
+        session.send(HELLO)
     assert caught.value.status_code == int(status[:3])
     assert caught.value.retry_after == 0
     assert caught.value.reason == f"HTTP {status[:3]}"
@@ -104,23 +114,16 @@ def test_gateway_trouble_leaves_the_delivery_uncertain(serve: Serve, connect: Co
     assert len(agent.messages) == 1
 
 
-def test_500_is_not_repeated(serve: Serve, connect: Connect) -> None:
-    agent = serve(lambda _: response("Traceback ...", "500 Internal Server Error", "text/plain"))
-    with pytest.raises(TransportError, match="HTTP 500"):
-        say(connect(agent.url, max_retries=3))
-    assert len(agent.messages) == 1
-
-
 def broken_stream(request: Request) -> Iterator[bytes]:
     """Begin a task in a stream, and close the connection before the chunks end."""
     yield stream_head().replace(b"Connection: close", b"Transfer-Encoding: chunked")
-    data = event({"task": task("TASK_STATE_WORKING")}, request)
+    data = event({"task": task("WORKING")}, request)
     yield f"{len(data):x}\r\n".encode() + data + b"\r\n"
 
 
 def ended_stream(state: str) -> Callable[[Request], list[bytes]]:
     """Name a task and its state in a stream, and end it without an answer."""
-    said = {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": state}}}
+    said = {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": f"TASK_STATE_{state}"}}}
     return lambda request: [stream_head(), event(said, request)]
 
 
@@ -137,22 +140,12 @@ SHORT = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\ncontent-length: 5
         ("off", [lambda _: iter([SHORT])], "in the middle of the answer", "answer broken off"),
         ("off", [lambda _: iter([stream_head("application/json"), CUT])], "the answer broke off", "answer broken off"),
         ("on", [lambda _: iter([stream_head(), b"data: ", CUT])], "the answer broke off", "answer broken off"),
-        (
-            "on",
-            [lambda _: iter([stream_head(), b": hello\n\n"])],
-            "the stream ended without a message and without a task",
-            "answer broken off",
-        ),
+        ("on", [lambda _: iter([stream_head(), b": hello\n\n"])], "ended without a message and", "answer broken off"),
         ("on", [lambda _: iter([CHUNKED, b"4\r\n: x\n\r\n"])], "in the middle of the answer", "answer broken off"),
-        ("on", [ended_stream("TASK_STATE_WORKING"), lambda _: UNKNOWN], "no such task", "task lost"),
-        (
-            "on",
-            [broken_stream, lambda _: UNKNOWN],
-            "no such task; the agent took the message as task t1",
-            "task lost",
-        ),
+        ("on", [ended_stream("WORKING"), lambda _: UNKNOWN], "no such task", "task lost"),
+        ("on", [broken_stream, lambda _: UNKNOWN], "no such task; the agent took the message as task t1", "task lost"),
         # An answer that was announced and cannot be fetched is no silence of the agent's.
-        ("on", [ended_stream("TASK_STATE_COMPLETED"), lambda _: None], "took the message as task t1", "task lost"),
+        ("on", [ended_stream("COMPLETED"), lambda _: None], "took the message as task t1", "task lost"),
     ],
 )
 def test_an_answer_that_does_not_arrive_leaves_the_delivery_uncertain(
@@ -194,15 +187,14 @@ def test_a_body_that_did_not_leave_is_sent_again(connect: Connect) -> None:
         pools._add()._pool._network_backend = Backend([])
         pools._free.extend(pools._all)
         session = connection.session()
-        assert session.send([Part.of_text("hello")]).text == "fine"
+        assert session.send(HELLO).text == "fine"
     assert [(m.status_code, m.attempt) for m in session.metrics] == [(503, 1), (200, 2)]
     assert sum(b"POST" in w for w in written) == 2
 
 
-def test_json_that_is_cut_where_a_task_is_asked_for_is_asked_for_again(serve: Serve, connect: Connect) -> None:
-    begun = {"task": task("TASK_STATE_WORKING")}
-    cut = [stream_head("application/json"), CUT]
-    agent = serve(scripted(lambda r: rpc(begun, r), lambda _: iter(cut), lambda r: rpc(DONE, r)))
+@pytest.mark.parametrize("lost", [None, [stream_head("application/json"), CUT]], ids=["reset", "cut"])
+def test_a_task_is_asked_for_again_where_the_answer_is_lost(serve: Serve, connect: Connect, lost: Any) -> None:
+    agent = serve(scripted(lambda r: rpc({"task": task("WORKING")}, r), lambda _: lost, lambda r: rpc(DONE, r)))
     assert say(connect(agent.url, max_retries=1)).text == "fine"
 
 
@@ -218,41 +210,37 @@ def test_a_web_page_that_is_too_large_is_no_answer_of_the_agents(serve: Serve, c
 
 @pytest.mark.parametrize("gone", ["404", "refused"])
 def test_an_interface_that_moved_is_found_by_the_card(serve: Serve, connect: Connect, gone: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        nowhere = f"http://127.0.0.1:{listener.getsockname()[1]}/rpc"
     agent = serve(lambda r: fine(r) if r.path == "/new" else response("gone", "404 Not Found", "text/plain"))
     interface = agent.card["supportedInterfaces"][0]
     new = {**interface, "url": f"{agent.url}/new"}
     if gone == "refused":
-        interface["url"] = nowhere
+        interface["url"] = f"http://{nowhere()}/rpc"
     old = interface["url"]
     connection = connect(agent.url)
     connection.card()
     agent.card["supportedInterfaces"] = [new]
     session = connection.session()
-    assert session.send([Part.of_text("hello")]).text == "fine"
+    assert session.send(HELLO).text == "fine"
     assert [f.message for f in session.findings] == [
         f"the interface is no longer at {old}; the agent card names {agent.url}/new now"
     ]
     assert session.send([Part.of_text("again")]).text == "fine"
     other = connection.session()
-    assert other.send([Part.of_text("hello")]).text == "fine"
+    assert other.send(HELLO).text == "fine"
     assert other.findings == []
     assert [r.path for r in agent.messages].count("/rpc") == (gone == "404")
 
 
 def test_where_the_first_interface_does_not_answer_the_next_is_used(serve: Serve, connect: Connect) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        nowhere = f"http://127.0.0.1:{listener.getsockname()[1]}/rpc"
-    agent = serve(lambda _: fine(_))
+    agent, gone = serve(fine), f"http://{nowhere()}/rpc"
     interface = agent.card["supportedInterfaces"][0]
-    agent.card["supportedInterfaces"] = [{**interface, "url": nowhere}, interface]
+    agent.card["supportedInterfaces"] = [{**interface, "url": gone}, interface]
     connection = connect(agent.url)
     card = connection.wait_until_ready(0)
     assert say(connection).text == "fine"
     assert card.notes == ()
     assert connection.card().notes == (
-        f"the interface is no longer at {nowhere}; the agent card names {interface['url']} now",
+        f"the interface is no longer at {gone}; the agent card names {interface['url']} now",
     )
 
 
@@ -265,10 +253,8 @@ def test_an_interface_that_is_gone_and_has_not_moved_is_an_error(serve: Serve, c
 
 
 def test_nothing_listens(connect: Connect) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
     with pytest.raises(EndpointUnreachableError, match="is the agent running"):
-        connect(f"http://127.0.0.1:{port}").card()
+        connect(f"http://{nowhere()}").card()
 
 
 def test_unknown_host_is_not_repeated(connect: Connect) -> None:
@@ -337,22 +323,21 @@ def test_huge_body_is_dropped_early(serve: Serve, connect: Connect) -> None:
     assert sum(sent) < 50_000_000  # what the sockets' buffers took
 
 
-def test_endless_event_is_dropped(serve: Serve, connect: Connect) -> None:
-    def endless(_: Request) -> Iterator[bytes]:
-        yield stream_head()
-        yield b"data: "
-        while True:
-            yield b"x" * 65536
+def endless_event(_: Request) -> Iterator[bytes]:
+    yield stream_head()
+    yield b"data: "
+    while True:
+        yield b"x" * 65536
 
+
+def compressed_bomb(_: Request) -> bytes:
+    return response(gzip.compress(b" " * 20_000_000), Content_Encoding="gzip")
+
+
+@pytest.mark.parametrize(("answer", "streaming"), [(endless_event, "on"), (compressed_bomb, "off")])
+def test_what_has_no_end_is_dropped(serve: Serve, connect: Connect, answer: Any, streaming: str) -> None:
     with pytest.raises(AgentOutcomeError, match="larger than 1000000 bytes"):
-        say(connect(serve(endless).url, streaming="on", bounds=Bounds(bytes=1_000_000)))
-
-
-def test_compressed_bomb_is_dropped(serve: Serve, connect: Connect) -> None:
-    bomb = gzip.compress(b" " * 20_000_000)
-    agent = serve(lambda _: response(bomb, Content_Encoding="gzip"))
-    with pytest.raises(AgentOutcomeError, match="larger than"):
-        say(connect(agent.url, bounds=Bounds(bytes=1_000_000)))
+        say(connect(serve(answer).url, streaming=streaming, bounds=Bounds(bytes=1_000_000)))
 
 
 @pytest.mark.parametrize(
@@ -380,15 +365,25 @@ def test_an_answer_that_is_not_a2a_is_a_protocol_error(
     assert len(agent.messages) == 1
 
 
-def test_json_rpc_error_keeps_its_code(serve: Serve, connect: Connect) -> None:
-    agent = serve(lambda _: response({"error": {"code": -32005, "message": "no text here"}}, "400 Bad Request"))
-    with pytest.raises(ProtocolError) as caught:
-        say(connect(agent.url))
-    assert caught.value.code == -32005
+@pytest.mark.parametrize(
+    ("answer", "error", "code"),
+    [
+        (response("Traceback ...", "500 Internal Server Error", "text/plain"), TransportError, None),
+        (response({"error": {"code": -32005, "message": "no text"}}, "400 Bad Request"), ProtocolError, -32005),
+    ],
+)
+def test_an_error_of_the_agents_own_is_not_repeated(
+    serve: Serve, connect: Connect, answer: bytes, error: type[Exception], code: int | None
+) -> None:
+    agent = serve(lambda _: answer)
+    with pytest.raises(error, match="HTTP 500" if code is None else "no text") as caught:
+        say(connect(agent.url, max_retries=3))
+    assert getattr(caught.value, "code", None) == code
+    assert len(agent.messages) == 1
 
 
 def test_a_task_that_was_not_asked_for_is_no_answer(serve: Serve, connect: Connect) -> None:
-    begun, other = {"task": task("TASK_STATE_WORKING")}, {**DONE, "id": "t2"}
+    begun, other = {"task": task("WORKING")}, {**DONE, "id": "t2"}
     agent = serve(scripted(lambda request: rpc(begun, request), lambda request: rpc(other, request)))
     with pytest.raises(ProtocolError, match="asked for task t1, and the agent answered with task t2"):
         say(connect(agent.url))
@@ -397,7 +392,7 @@ def test_a_task_that_was_not_asked_for_is_no_answer(serve: Serve, connect: Conne
 def test_wrong_content_type_and_id_are_put_up_with_and_noted(serve: Serve, connect: Connect) -> None:
     agent = serve(lambda _: response({"jsonrpc": "2.0", "id": "other", "result": MESSAGE}, kind="text/plain"))
     session = connect(agent.url).session()
-    assert session.send([Part.of_text("hello")]).text == "fine"
+    assert session.send(HELLO).text == "fine"
     assert [f.rule for f in session.findings] == ["wire", "wire"]
     assert any("text/plain" in f.message for f in session.findings)
 
@@ -412,35 +407,22 @@ def test_stream_where_json_was_asked_and_the_other_way_round(serve: Serve, conne
 # --- tasks that are not finished ---
 
 
-def task(state: str, **fields: Any) -> dict[str, Any]:
-    return {"id": "t1", "contextId": "c1", "status": {"state": state}, **fields}
-
-
-DONE = task("TASK_STATE_COMPLETED", artifacts=[{"artifactId": "a", "parts": [{"text": "fine"}]}])
-
-
 def test_unfinished_task_is_polled(serve: Serve, connect: Connect) -> None:
     agent = serve(
         scripted(
-            lambda r: rpc({"task": task("TASK_STATE_SUBMITTED")}, r),
-            lambda r: rpc(task("TASK_STATE_WORKING"), r),
+            lambda r: rpc({"task": task("SUBMITTED")}, r),
+            lambda r: rpc(task("WORKING"), r),
             lambda r: rpc(DONE, r),
         )
     )
     session = connect(agent.url).session()
-    assert session.send([Part.of_text("hello")]).text == "fine"
+    assert session.send(HELLO).text == "fine"
     assert [m.method for m in session.metrics] == ["SendMessage", "GetTask", "GetTask"]
     assert agent.messages[-1].json["params"] == {"id": "t1"}
 
 
-def test_poll_survives_a_lost_connection(serve: Serve, connect: Connect) -> None:
-    working = {"task": task("TASK_STATE_WORKING")}
-    agent = serve(scripted(lambda r: rpc(working, r), lambda _: None, lambda r: rpc(DONE, r)))
-    assert say(connect(agent.url, max_retries=1)).text == "fine"
-
-
 def test_task_that_never_ends_times_out_naming_it(serve: Serve, connect: Connect) -> None:
-    working = task("TASK_STATE_WORKING")
+    working = task("WORKING")
     agent = serve(scripted(lambda r: rpc({"task": working}, r), lambda r: rpc(working, r)))
     with pytest.raises(
         TurnTimeoutError,
@@ -452,7 +434,7 @@ def test_task_that_never_ends_times_out_naming_it(serve: Serve, connect: Connect
 def test_stream_that_breaks_off_is_resumed_by_polling(serve: Serve, connect: Connect) -> None:
     agent = serve(scripted(broken_stream, lambda r: rpc(DONE, r)))
     session = connect(agent.url, streaming="on").session()
-    reply = session.send([Part.of_text("hello")])
+    reply = session.send(HELLO)
     assert reply.text == "fine"
     assert any("broke off" in note for note in reply.notes)
     assert [m.error is None for m in session.metrics] == [False, True]
@@ -460,7 +442,7 @@ def test_stream_that_breaks_off_is_resumed_by_polling(serve: Serve, connect: Con
 
 @pytest.mark.parametrize("state", ["WORKING", "COMPLETED"])
 def test_what_a_stream_only_announced_is_fetched(serve: Serve, connect: Connect, state: str) -> None:
-    agent = serve(scripted(ended_stream(f"TASK_STATE_{state}"), lambda r: rpc(DONE, r)))
+    agent = serve(scripted(ended_stream(state), lambda r: rpc(DONE, r)))
     assert say(connect(agent.url, streaming="on")).text == "fine"
 
 
@@ -523,6 +505,7 @@ REPLY_0_3 = {"kind": "message", "role": "agent", "parts": [{"kind": "text", "tex
         (SECRET, {"type": "apiKey", "in": "header", "name": "X-Key"}, "x-key", SECRET),
         (SECRET, {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}, "x-key", SECRET),
         (SECRET, {"type": "apiKey", "in": "cookie", "name": "key"}, "cookie", f"key={SECRET}"),
+        (SECRET, {"type": "apiKey", "in": "query", "name": "key"}, "path", f"/rpc?key={SECRET}"),
         ("me:pw", {"type": "http", "scheme": "basic"}, "authorization", f"Basic {base64.b64encode(b'me:pw').decode()}"),
     ],
 )
@@ -532,15 +515,8 @@ def test_token_goes_where_the_card_wants_it(
     agent = serve(lambda r: rpc(REPLY_0_3, r))
     agent.card = with_scheme(agent.url, scheme)
     assert say(connect(agent.url, auth=Credentials(token))).text == "fine"
-    assert agent.messages[0].headers[header] == value
+    assert {**agent.messages[0].headers, "path": agent.messages[0].path}[header] == value
     assert token not in str([r.headers for r in agent.requests if r.method == "GET"])
-
-
-def test_token_as_query_parameter(serve: Serve, connect: Connect) -> None:
-    agent = serve(lambda r: rpc(REPLY_0_3, r))
-    agent.card = with_scheme(agent.url, {"type": "apiKey", "in": "query", "name": "key"})
-    say(connect(agent.url, auth=Credentials(SECRET)))
-    assert agent.messages[0].path == f"/rpc?key={SECRET}"
 
 
 @pytest.mark.parametrize("transport", ["jsonrpc", "rest"])
@@ -598,7 +574,7 @@ def test_refused_token_never_shows(serve: Serve, connect: Connect) -> None:
     agent = serve(lambda _: response("bad token", "403 Forbidden", "text/plain"))
     session = connect(agent.url, auth=Credentials(SECRET, "A2A_AUTH_TOKEN")).session()
     with pytest.raises(AuthenticationError, match="A2A_AUTH_TOKEN was sent and refused") as caught:
-        session.send([Part.of_text("hello")])
+        session.send(HELLO)
     assert SECRET not in f"{caught.value} {session.metrics} {session.history}"
 
 
@@ -615,16 +591,16 @@ def test_card_at_the_legacy_path(serve: Serve, connect: Connect) -> None:
     assert (card.name, card.interfaces[0].url) == ("old", f"{agent.url}/rpc")
 
 
-def test_no_card_lists_what_was_tried(serve: Serve, connect: Connect) -> None:
-    agent = serve(lambda _: response("nothing", "404 Not Found", "text/plain"), {})
-    with pytest.raises(CardError, match=r"agent-card\.json: HTTP 404.*agent\.json: HTTP 404"):
-        connect(agent.url).card()
-
-
-def test_html_card_shows_how_it_begins(serve: Serve, connect: Connect) -> None:
-    agent = serve(lambda _: response("<html>login</html>", kind="text/html"), {})
-    with pytest.raises(CardError, match="<html>login"):
-        connect(agent.url).card()
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (response("nothing", "404 Not Found"), r"agent-card\.json: HTTP 404.*agent\.json: HTTP 404"),
+        (response("<html>login</html>", kind="text/html"), "<html>login"),
+    ],
+)
+def test_what_is_no_card_is_told(serve: Serve, connect: Connect, answer: bytes, told: str) -> None:
+    with pytest.raises(CardError, match=told):
+        connect(serve(lambda _: answer, {}).url).card()
 
 
 def test_card_is_fetched_once(serve: Serve, connect: Connect) -> None:
@@ -684,12 +660,7 @@ def test_retry_after_beyond_the_turn_fails_at_once(
 
 
 def test_cookies_of_one_conversation_do_not_reach_another(serve: Serve, connect: Connect) -> None:
-    def cookie(request: Request) -> bytes:
-        return response(
-            json.dumps({"jsonrpc": "2.0", "id": request.json["id"], "result": MESSAGE}), Set_Cookie="who=me"
-        )
-
-    agent = serve(cookie)
+    agent = serve(lambda r: response({"jsonrpc": "2.0", "id": r.json["id"], "result": MESSAGE}, Set_Cookie="who=me"))
     connection = connect(agent.url)
     say(connection)
     say(connection)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
 import pytest
 from fault_proxy import fault_proxy
 from google.rpc import error_details_pb2, status_pb2
+from raw_agent import nowhere
+from raw_grpc import insecure_card, raw_grpc
 from scripted import scripted_agent
 
-from pytest_a2a_bench.a2a.card import AgentCard, parse_card
+from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.grpc_wire import asked_to_wait
@@ -29,54 +30,36 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import Part
 
-Refuse = Callable[[int, Any], None]
-
-
-def card_of(port: int) -> AgentCard:
-    interface = {"url": f"127.0.0.1:{port}", "protocolBinding": "GRPC", "protocolVersion": "1.0"}
-    return parse_card({"name": "x", "supportedInterfaces": [interface]}, f"http://127.0.0.1:{port}/")
-
 
 @contextlib.contextmanager
-def connected(port: int, **options: Any) -> Iterator[AgentConnection]:
+def connected(address: str, **options: Any) -> Iterator[AgentConnection]:
+    card = parse_card(insecure_card(address), f"http://{address}/")
     values = {"timeout": 30.0, "max_retries": 0, "backoff_base": 0.01, "poll_interval": 0.01, **options}
-    with AgentConnection(ClientConfig(f"http://127.0.0.1:{port}", **values), card_of(port)) as connection:
+    with AgentConnection(ClientConfig(f"http://{address}", **values), card) as connection:
         yield connection
 
 
 @contextlib.contextmanager
-def refusing(refuse: Refuse) -> Iterator[tuple[int, list[int]]]:
-    """Serve gRPC that refuses every call in its own way; yields the port and the numbers of calls."""
+def refusing(code: str, text: str, details: bytes | None = None) -> Iterator[tuple[str, list[int]]]:
+    """Serve gRPC that refuses every call with a code; gives its address and the numbers of calls."""
     calls: list[int] = []
 
-    class Service(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio comes without types
-        def service(self, _: grpc.HandlerCallDetails) -> Any:
-            def answer(_: bytes, context: grpc.ServicerContext) -> bytes:
-                calls.append(len(calls) + 1)
-                refuse(calls[-1], context)
-                return b""
+    def answer(_: bytes, context: grpc.ServicerContext) -> bytes:
+        calls.append(len(calls) + 1)
+        if details is not None:
+            context.set_trailing_metadata((("grpc-status-details-bin", details),))
+        context.abort(grpc.StatusCode[code], text)
+        return b""
 
-            return grpc.unary_unary_rpc_method_handler(answer)
-
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2), handlers=[Service()])
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        yield port, calls
-    finally:
-        server.stop(0).wait()
-
-
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    with raw_grpc(answer) as address:
+        yield address, calls
 
 
 HELLO = [Part.of_text("echo hello")]
 
 
 def test_refused_connections_are_tried_again() -> None:
-    with connected(closed_port(), max_retries=2) as connection:
+    with connected(nowhere(), max_retries=2) as connection:
         session = connection.session()
         with pytest.raises(EndpointUnreachableError, match=r"failed to connect.*names this address") as caught:
             session.send(HELLO)
@@ -88,7 +71,7 @@ def test_refused_connections_are_tried_again() -> None:
 def test_a_server_that_does_not_shake_hands_is_unreachable() -> None:
     # It accepts connections and says nothing: gRPC's handshake never ends.
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        with connected(listener.getsockname()[1], connect_timeout=0.3) as connection:
+        with connected(f"127.0.0.1:{listener.getsockname()[1]}", connect_timeout=0.3) as connection:
             with pytest.raises(EndpointUnreachableError, match=r"no connection within 0\.3 s"):
                 connection.session().send(HELLO)
 
@@ -97,23 +80,23 @@ def test_a_server_that_does_not_shake_hands_is_unreachable() -> None:
     "details", ["overloaded", "failed to connect to all addresses; last error: ...", "DNS resolution failed for x"]
 )
 def test_an_agents_error_details_do_not_prove_that_nothing_was_delivered(details: str) -> None:
-    with refusing(lambda _, context: context.abort(grpc.StatusCode.UNAVAILABLE, details)) as (port, calls):
-        with connected(port, max_retries=3) as connection, pytest.raises(DeliveryUncertain, match="UNAVAILABLE"):
+    with refusing("UNAVAILABLE", details) as (address, calls):
+        with connected(address, max_retries=3) as connection, pytest.raises(DeliveryUncertain, match="UNAVAILABLE"):
             connection.session().send(HELLO)
         assert calls == [1]
 
 
 def test_a_deadline_of_somebody_else_is_a_gateways() -> None:
-    with refusing(lambda _, context: context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "late")) as (port, calls):
-        with connected(port, timeout=600.0) as connection, pytest.raises(DeliveryUncertain) as caught:
+    with refusing("DEADLINE_EXCEEDED", "late") as (address, calls):
+        with connected(address, timeout=600.0) as connection, pytest.raises(DeliveryUncertain) as caught:
             connection.session().send(HELLO)
         assert caught.value.reason == "gRPC DEADLINE_EXCEEDED"
         assert calls == [1]
 
 
 def test_too_many_requests_are_repeated() -> None:
-    with refusing(lambda _, context: context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "slowly")) as (port, calls):
-        with connected(port, max_retries=2) as connection:
+    with refusing("RESOURCE_EXHAUSTED", "slowly") as (address, calls):
+        with connected(address, max_retries=2) as connection:
             with pytest.raises(TransportError, match="RESOURCE_EXHAUSTED") as caught:
                 connection.session().send(HELLO)
         assert not isinstance(caught.value, DeliveryUncertain)
@@ -130,19 +113,10 @@ def asks_to_wait(seconds: int, nanos: int = 0) -> bytes:
     return bytes(status.SerializeToString())
 
 
-def aborting(code: grpc.StatusCode, details: bytes) -> Refuse:
-    def refuse(_: int, context: grpc.ServicerContext) -> None:
-        context.set_trailing_metadata((("grpc-status-details-bin", details),))
-        context.abort(code, "slowly")
-
-    return refuse
-
-
 def test_a_retry_info_is_waited_for_as_asked() -> None:
     # More than any backoff of this connection, and less than its turn lasts.
-    details = asks_to_wait(0, 250_000_000)
-    with refusing(aborting(grpc.StatusCode.RESOURCE_EXHAUSTED, details)) as (port, calls):
-        with connected(port, max_retries=1, backoff_max=0.001) as connection:
+    with refusing("RESOURCE_EXHAUSTED", "slowly", asks_to_wait(0, 250_000_000)) as (address, calls):
+        with connected(address, max_retries=1, backoff_max=0.001) as connection:
             with pytest.raises(TransportError, match="RESOURCE_EXHAUSTED") as caught:
                 connection.session().send(HELLO)
         assert calls == [1, 2]
@@ -150,8 +124,8 @@ def test_a_retry_info_is_waited_for_as_asked() -> None:
 
 
 def test_a_retry_info_beyond_the_turn_fails_at_once_and_says_so() -> None:
-    with refusing(aborting(grpc.StatusCode.RESOURCE_EXHAUSTED, asks_to_wait(120))) as (port, calls):
-        with connected(port, max_retries=3) as connection:
+    with refusing("RESOURCE_EXHAUSTED", "slowly", asks_to_wait(120)) as (address, calls):
+        with connected(address, max_retries=3) as connection:
             with pytest.raises(TransportError, match=r"the agent asked to wait 120 s .*--a2a-timeout") as caught:
                 connection.session().send(HELLO)
         assert calls == [1]
@@ -160,7 +134,7 @@ def test_a_retry_info_beyond_the_turn_fails_at_once_and_says_so() -> None:
 
 @pytest.mark.parametrize("code", ["UNAVAILABLE", "DEADLINE_EXCEEDED"])
 def test_a_retry_info_goes_along_where_the_conversation_is_held_again(code: str) -> None:
-    with refusing(aborting(grpc.StatusCode[code], asks_to_wait(7))) as (port, _), connected(port) as connection:
+    with refusing(code, "slowly", asks_to_wait(7)) as (address, _), connected(address) as connection:
         with pytest.raises(DeliveryUncertain) as caught:
             connection.session().send(HELLO)
     assert caught.value.retry_after == 7.0
@@ -172,8 +146,8 @@ def test_a_retry_info_goes_along_where_the_conversation_is_held_again(code: str)
     ids=["empty", "not-protobuf", "no-details", "cut-off"],
 )
 def test_a_status_that_says_nothing_readable_leaves_our_own_backoff(details: bytes) -> None:
-    with refusing(aborting(grpc.StatusCode.RESOURCE_EXHAUSTED, details)) as (port, calls):
-        with connected(port, max_retries=1) as connection, pytest.raises(TransportError) as caught:
+    with refusing("RESOURCE_EXHAUSTED", "slowly", details) as (address, calls):
+        with connected(address, max_retries=1) as connection, pytest.raises(TransportError) as caught:
             connection.session().send(HELLO)
         assert calls == [1, 2]
     assert caught.value.retry_after is None
@@ -185,7 +159,7 @@ def test_a_wait_below_zero_is_none_at_all() -> None:
 
 def test_others_go_on_when_a_channel_is_given_up() -> None:
     """One conversation's turn times out; what another one has under way on the same channel is answered."""
-    with scripted_agent() as agent, connected(agent.grpc_port) as connection:
+    with scripted_agent() as agent, connected(f"127.0.0.1:{agent.grpc_port}") as connection:
         assert connection.session().send(HELLO).text == "hello"
         said: list[str] = []
         other = connection.session()
@@ -204,7 +178,7 @@ def test_others_go_on_when_a_channel_is_given_up() -> None:
 def test_a_new_connection_after_a_timeout(faulty: int) -> None:
     with scripted_agent() as agent:
         proxied = fault_proxy(agent.grpc_port, lambda n: "hang" if n == faulty else None, grpc=True)
-        with proxied as proxy, connected(proxy.port) as connection:
+        with proxied as proxy, connected(f"127.0.0.1:{proxy.port}") as connection:
             outcomes = []
             for number in range(6):
                 try:
@@ -218,7 +192,10 @@ def test_a_new_connection_after_a_timeout(faulty: int) -> None:
 
 @pytest.mark.slow
 def test_a_stalled_stream_is_left_and_its_task_asked_for() -> None:
-    with scripted_agent() as agent, connected(agent.grpc_port, streaming="on", stall_timeout=0.5) as connection:
+    with (
+        scripted_agent() as agent,
+        connected(f"127.0.0.1:{agent.grpc_port}", streaming="on", stall_timeout=0.5) as connection,
+    ):
         session = connection.session()
         reply = session.send([Part.of_text("slow 5 hello")])
     assert reply.text == "hello"

@@ -25,11 +25,6 @@ from pytest_a2a_bench.errors import ConfigurationError
 PROXY = "http://proxy.internal:3128"
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return Place.at(tmp_path_factory.mktemp("authority"))
-
-
 def network_of(environ: dict[str, str] | None = None, **settings: Any) -> Network:
     return Network.from_settings(Settings(**settings), environ or {})
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from private_network import CLIENT, SECRET, Authority, Place, grpc_card, guarded_agent, oauth_card
+from private_network import CLIENT, SECRET, Authority, Place, ask, grpc_card, guarded_agent, oauth_card
+from private_network import config_of as config_in
 from raw_agent import raw_agent, response
 
 from pytest_a2a_bench.a2a.auth import authentication
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.transport import Issued, TokenSource
-from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.conformance.target import targets_of
-from pytest_a2a_bench.conformance.wire.http import open_wire
-from pytest_a2a_bench.conformance.wire.reply import WireRequest
 from pytest_a2a_bench.errors import AuthenticationError, TransportError
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.redact import hide_secrets
@@ -30,9 +25,7 @@ ENVIRON = {"A2A_OAUTH_CLIENT_ID": CLIENT, "A2A_OAUTH_CLIENT_SECRET": SECRET}
 
 
 def config_of(url: str, environ: dict[str, str] | None = None, **settings: Any) -> ClientConfig:
-    known = {**ENVIRON, **(environ or {})}
-    config = ClientConfig.from_settings(Settings(endpoint=url, timeout=20.0, **settings), known)
-    return dataclasses.replace(config, max_retries=0)
+    return config_in(url, {**ENVIRON, **(environ or {})}, **settings)
 
 
 def say(config: ClientConfig, times: int = 1) -> list[str]:
@@ -180,8 +173,8 @@ def test_issued_tokens_are_hidden_like_any_secret() -> None:
     assert hide_secrets(f"you sent {token}", config.secrets) == "you sent ***"
 
 
-def test_grpc_calls_carry_the_token(tmp_path: Path) -> None:
-    place, authority = Place.at(tmp_path), Authority()
+def test_grpc_calls_carry_the_token(place: Place) -> None:
+    authority = Authority()
     with place.grpc_agent(token="access-token-number-1") as (address, calls), guarded_agent(authority) as url:
         assert authority.agent is not None
         authority.agent.card["supportedInterfaces"] = grpc_card(address)["supportedInterfaces"]
@@ -199,16 +192,7 @@ def test_the_protocol_is_judged_with_a_token() -> None:
         config = config_of(url)
         subject = look_at(config)
         (target,) = targets_of(subject.card, subject.endpoint, config=config)
-        params = {"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
-
-        async def ask() -> list[Any]:
-            wire = open_wire(target)
-            with_token = await wire.call(WireRequest("SendMessage", params))
-            without = await wire.call(WireRequest("SendMessage", params, auth=False))
-            await wire.close()
-            return [with_token, without]
-
-        with_token, without = run(ask())
+        with_token, without = ask(target), ask(target, auth=False)
     assert (with_token.status, without.status) == (200, 401)
     assert "access-token" not in repr(with_token.exchange)
 

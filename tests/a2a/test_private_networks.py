@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import socket
 import threading
@@ -11,32 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from private_network import MESSAGE, Place, answer, forward_proxy, grpc_card
-from raw_agent import raw_agent
+from private_network import Place, ask, config_of, forward_proxy, grpc_card
+from raw_agent import MESSAGE, fine, raw_agent
 
 from pytest_a2a_bench.a2a.client import AgentConnection
-from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.loop import run
-from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.conformance.target import targets_of
-from pytest_a2a_bench.conformance.wire.http import open_wire
-from pytest_a2a_bench.conformance.wire.reply import WireRequest
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, TransportError
 from pytest_a2a_bench.model import Part
 
 Open = Callable[..., AgentConnection]
 LAST = "as the last resort, --a2a-set verify-ssl=off accepts any certificate"
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return Place.at(tmp_path_factory.mktemp("authority"))
-
-
-def config_of(endpoint: str, environ: dict[str, str] | None = None, **settings: Any) -> ClientConfig:
-    config = ClientConfig.from_settings(Settings(endpoint=endpoint, timeout=20.0, **settings), environ or {})
-    return dataclasses.replace(config, max_retries=0)
 
 
 @pytest.fixture
@@ -67,7 +51,7 @@ def refusal(connection: AgentConnection) -> str:
 
 
 def test_an_authority_of_ones_own_is_trusted_when_it_is_named(place: Place, opened: Open) -> None:
-    with raw_agent(answer, tls=place.server(), host="localhost") as agent:
+    with raw_agent(fine, tls=place.server(), host="localhost") as agent:
         message = refusal(opened(agent.url))
         assert say(opened(agent.url, ca=str(place.ca))) == "fine"
         assert say(opened(agent.url, {"SSL_CERT_FILE": str(place.ca)})) == "fine"
@@ -88,7 +72,7 @@ def test_the_named_authority_comes_beside_the_usual_ones(place: Place) -> None:
 
 
 def test_the_trust_store_of_the_system(place: Place, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    with raw_agent(answer, tls=place.server(), host="localhost") as agent:
+    with raw_agent(fine, tls=place.server(), host="localhost") as agent:
         assert "is not trusted" in refusal(opened(agent.url, ca="system"))
         # This is where OpenSSL, and so a system's store, is told to look.
         monkeypatch.setenv("SSL_CERT_FILE", str(place.ca))
@@ -103,11 +87,11 @@ def test_the_trust_store_of_the_system(place: Place, opened: Open, monkeypatch: 
     ],
 )
 def test_what_is_wrong_with_a_certificate_is_said(place: Place, opened: Open, certificate: Any, wrong: str) -> None:
-    with raw_agent(answer, tls=certificate(place, Place.server), host="localhost") as agent:
+    with raw_agent(fine, tls=certificate(place, Place.server), host="localhost") as agent:
         message = refusal(opened(agent.url, ca=str(place.ca)))
     assert wrong.replace("HOST", "localhost") in message
     assert message.endswith(LAST)
-    with certificate(place, Place.grpc_agent) as (address, _), raw_agent(answer, grpc_card(address)) as agent:
+    with certificate(place, Place.grpc_agent) as (address, _), raw_agent(fine, grpc_card(address)) as agent:
         assert wrong.replace("HOST", "127.0.0.1") in refusal(opened(agent.url, ca=str(place.ca)))
 
 
@@ -134,7 +118,7 @@ def test_a_server_without_tls_says_so(opened: Open) -> None:
 def test_a_server_asks_for_a_certificate(place: Place, opened: Open) -> None:
     shown = {"ca": str(place.ca), "client_cert": str(place.cert)}
     secret = {"MY_KEY": place.key.read_text(), "MY_PHRASE": Place.PASSPHRASE}
-    with raw_agent(answer, tls=place.server(asks=True), host="localhost") as agent:
+    with raw_agent(fine, tls=place.server(asks=True), host="localhost") as agent:
         message = refusal(opened(agent.url, ca=str(place.ca)))
         assert say(opened(agent.url, **shown, client_key=str(place.key))) == "fine"
         assert say(opened(agent.url, secret, **shown, client_key_env="MY_KEY")) == "fine"
@@ -147,15 +131,15 @@ def test_a_server_asks_for_a_certificate(place: Place, opened: Open) -> None:
 
 def test_a_certificate_of_a_stranger_is_refused_in_words(place: Place, opened: Open, tmp_path: Path) -> None:
     stranger = Place.at(tmp_path)
-    with raw_agent(answer, tls=place.server(asks=True), host="localhost") as agent:
+    with raw_agent(fine, tls=place.server(asks=True), host="localhost") as agent:
         connection = opened(agent.url, ca=str(place.ca), client_cert=str(stranger.cert), client_key=str(stranger.key))
         assert "refuses our certificate" in refusal(connection)
 
 
 def test_our_certificate_stays_with_the_origin_that_the_user_named(place: Place, opened: Open) -> None:
     shown = {"ca": str(place.ca), "client_cert": str(place.cert), "client_key": str(place.key)}
-    with raw_agent(answer, tls=place.server(asks=True), host="localhost") as other:
-        with raw_agent(answer, dict(other.card), tls=place.server(asks=True), host="localhost") as agent:
+    with raw_agent(fine, tls=place.server(asks=True), host="localhost") as other:
+        with raw_agent(fine, dict(other.card), tls=place.server(asks=True), host="localhost") as agent:
             message = refusal(opened(agent.url, **shown))
             assert "asks for a client certificate" in message
             assert f"if you trust it, set A2A_ALLOWED_ORIGINS={other.url}" in message
@@ -167,7 +151,7 @@ def test_our_certificate_stays_with_the_origin_that_the_user_named(place: Place,
 
 def test_a_proxy_of_the_environment_is_used_but_not_to_this_machine(place: Place, opened: Open) -> None:
     names = ("localhost", "agent.internal")
-    with forward_proxy() as proxy, raw_agent(answer, tls=place.server(*names), host="agent.internal") as agent:
+    with forward_proxy() as proxy, raw_agent(fine, tls=place.server(*names), host="agent.internal") as agent:
         port = agent.url.rpartition(":")[2]
         environ = {"HTTPS_PROXY": proxy.url}
         assert say(opened(agent.url, environ, ca=str(place.ca))) == "fine"
@@ -181,7 +165,7 @@ def test_a_proxy_of_the_environment_is_used_but_not_to_this_machine(place: Place
 
 @pytest.mark.parametrize("environ", [{}, {"HTTP_PROXY": "http://127.0.0.1:1", "http_proxy": "URL"}])
 def test_a_request_without_tls_goes_through_a_proxy(opened: Open, environ: dict[str, str]) -> None:
-    with forward_proxy() as proxy, raw_agent(answer, host="agent.internal") as agent:
+    with forward_proxy() as proxy, raw_agent(fine, host="agent.internal") as agent:
         environ = {name: value.replace("URL", proxy.url) for name, value in environ.items()}
         assert say(opened(agent.url, environ, proxy="env" if environ else proxy.url)) == "fine"
         assert f"POST {agent.url}/rpc" in proxy.asked
@@ -189,7 +173,7 @@ def test_a_request_without_tls_goes_through_a_proxy(opened: Open, environ: dict[
 
 def test_a_proxy_that_wants_a_password(place: Place, opened: Open) -> None:
     server = place.server("agent.internal")
-    with forward_proxy("me:pass-word-1") as proxy, raw_agent(answer, tls=server, host="agent.internal") as agent:
+    with forward_proxy("me:pass-word-1") as proxy, raw_agent(fine, tls=server, host="agent.internal") as agent:
         known = {"HTTPS_PROXY": proxy.url.replace("//", "//me:pass-word-1@")}
         assert say(opened(agent.url, known, ca=str(place.ca))) == "fine"
         wrong = opened(agent.url, {"HTTPS_PROXY": proxy.url.replace("//", "//me:guess-work-2@")}, ca=str(place.ca))
@@ -202,7 +186,7 @@ def test_a_proxy_that_wants_a_password(place: Place, opened: Open) -> None:
 
 
 def test_a_password_for_requests_without_tls_too(opened: Open) -> None:
-    with forward_proxy("me:pass-word-1") as proxy, raw_agent(answer, host="agent.internal") as agent:
+    with forward_proxy("me:pass-word-1") as proxy, raw_agent(fine, host="agent.internal") as agent:
         assert "refuses the connection (407" in refusal(opened(agent.url, proxy=proxy.url))
 
 
@@ -217,7 +201,7 @@ def test_netrc_is_never_read(opened: Open, tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password from-netrc\n")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
-    with raw_agent(answer) as agent:
+    with raw_agent(fine) as agent:
         assert say(opened(agent.url)) == "fine"
         assert all("authorization" not in request.headers for request in agent.requests)
 
@@ -228,7 +212,7 @@ def test_netrc_is_never_read(opened: Open, tmp_path: Path, monkeypatch: pytest.M
 def test_grpc_with_authority_certificate_and_proxy(place: Place, opened: Open, tmp_path: Path) -> None:
     phrase = {"MY_PHRASE": Place.PASSPHRASE}
     shown = {"client_cert": str(place.cert), "client_key": str(place.locked), "client_passphrase_env": "MY_PHRASE"}
-    with place.grpc_agent(asks=True) as (address, _), raw_agent(answer, grpc_card(address)) as agent:
+    with place.grpc_agent(asks=True) as (address, _), raw_agent(fine, grpc_card(address)) as agent:
         origins = {"A2A_ALLOWED_ORIGINS": f"https://{address}"}
         assert say(opened(agent.url, {**phrase, **origins}, ca=str(place.ca), **shown)) == "fine"
         only = {"SSL_CERT_DIR": str(tmp_path)}
@@ -242,10 +226,10 @@ def test_grpc_with_authority_certificate_and_proxy(place: Place, opened: Open, t
 def test_grpc_goes_through_a_proxy_but_not_to_this_machine(place: Place, opened: Open) -> None:
     with forward_proxy() as proxy, place.grpc_agent("127.0.0.1", "agent.internal") as (address, _):
         port = address.rpartition(":")[2]
-        with raw_agent(answer, grpc_card(f"agent.internal:{port}")) as agent:
+        with raw_agent(fine, grpc_card(f"agent.internal:{port}")) as agent:
             assert say(opened(agent.url, {"HTTPS_PROXY": proxy.url}, ca=str(place.ca))) == "fine"
         assert proxy.asked == [f"CONNECT agent.internal:{port}"]
-        with raw_agent(answer, grpc_card(address)) as agent:
+        with raw_agent(fine, grpc_card(address)) as agent:
             assert say(opened(agent.url, {"HTTPS_PROXY": proxy.url}, ca=str(place.ca))) == "fine"
         assert len(proxy.asked) == 1
 
@@ -258,39 +242,30 @@ def test_the_protocol_is_judged_over_the_same_network(place: Place, binding: str
     shown = {"ca": str(place.ca), "client_cert": str(place.cert), "client_key": str(place.key)}
     with place.grpc_agent(asks=True) as (address, _):
         card = grpc_card(address) if binding == "GRPC" else None
-        with raw_agent(answer, card, tls=place.server(asks=True), host="localhost") as agent:
+        with raw_agent(fine, card, tls=place.server(asks=True), host="localhost") as agent:
             config = config_of(agent.url, {"A2A_ALLOWED_ORIGINS": f"https://{address}"}, **shown)
             subject = look_at(config)
             (target,) = targets_of(subject.card, subject.endpoint, config=config)
-            reply = run(_ask(target))
+            reply = ask(target)
             bare = config_of(agent.url, ca=str(place.ca))
             with pytest.raises(EndpointUnreachableError, match="--a2a-client-cert FILE") as caught:
                 look_at(bare)
             (target,) = targets_of(subject.card, subject.endpoint, config=bare)
-            problem = run(_ask(target)).problem
+            problem = ask(target).problem
     assert reply.result["message"]["parts"] == MESSAGE["message"]["parts"]
     assert "is the agent running" not in str(caught.value)
     assert "asks for a client certificate" in problem
     assert "--a2a-client-cert FILE" in problem
 
 
-async def _ask(target: Any) -> Any:
-    wire = open_wire(target)
-    params = {"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
-    try:
-        return await wire.call(WireRequest("SendMessage", params))
-    finally:
-        await wire.close()
-
-
 def test_grpc_takes_the_trust_store_of_the_system(place: Place, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(place.ca))
-    with place.grpc_agent() as (address, _), raw_agent(answer, grpc_card(address)) as agent:
+    with place.grpc_agent() as (address, _), raw_agent(fine, grpc_card(address)) as agent:
         assert say(opened(agent.url, dict(os.environ), ca="system", proxy="none")) == "fine"
 
 
 def test_grpc_without_verifying_says_what_to_do(place: Place, opened: Open) -> None:
-    with place.grpc_agent() as (address, _), raw_agent(answer, grpc_card(address)) as agent:
+    with place.grpc_agent() as (address, _), raw_agent(fine, grpc_card(address)) as agent:
         with pytest.raises(ConfigurationError, match="--a2a-ca FILE"):
             say(opened(agent.url, verify_ssl=False))
 

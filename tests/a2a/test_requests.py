@@ -1,26 +1,25 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import datetime
 import itertools
 import json
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import grpc
 import pytest
 from a2a.types import a2a_pb2
+from connections import Connect
 from hypothesis import given
 from hypothesis import strategies as st
 from one_test import in_one_test
-from raw_agent import Request, event, raw_agent, response, rpc, stream_head
+from raw_agent import HELLO, Request, event, raw_agent, response, rpc, stream_head
+from raw_grpc import insecure_card, raw_grpc
 
 from pytest_a2a_bench.a2a.bodies import ServerSentEvent, SSEParser
-from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.requests import (
     Pace,
@@ -43,7 +42,6 @@ from pytest_a2a_bench.errors import (
     TransportError,
     TurnTimeoutError,
 )
-from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.model.messages import Bounds
 
 NOW = datetime.datetime(2026, 11, 21, 12, 0, 0, tzinfo=datetime.UTC)
@@ -280,15 +278,12 @@ def test_invalid_utf8() -> None:
 # Answers beyond ``reply-limits``: the agent's doing, with a finding that names the limit.
 
 
-Connect = Callable[..., AgentConnection]
-
-
 def message(parts: list[Any]) -> dict[str, Any]:
     return {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": parts, "contextId": "c"}}
 
 
 def ask(session: AgentSession) -> Any:
-    return session.send([Part.of_text("hello")])
+    return session.send(HELLO)
 
 
 def refused(session: AgentSession, limit: str) -> str:
@@ -383,17 +378,8 @@ def grpc_answer(depth: int) -> bytes:
 
 @contextmanager
 def grpc_agent(answer: bytes) -> Iterator[str]:
-    class Service(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio comes without types
-        def service(self, _: grpc.HandlerCallDetails) -> Any:
-            return grpc.unary_unary_rpc_method_handler(lambda *_: answer)
-
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2), handlers=[Service()])
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    interface = {"url": f"127.0.0.1:{port}", "protocolBinding": "GRPC", "protocolVersion": "1.0"}
-    with raw_agent(lambda _: None, {"name": "g", "supportedInterfaces": [interface]}) as agent:
+    with raw_grpc(lambda *_: answer) as address, raw_agent(lambda _: None, insecure_card(address)) as agent:
         yield agent.url
-    server.stop(None).wait()
 
 
 def test_grpc_large_answer(connect: Connect) -> None:

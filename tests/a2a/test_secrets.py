@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import concurrent.futures
 import json
 import logging
 import traceback
@@ -14,20 +13,17 @@ from typing import Any
 
 import grpc
 import pytest
-from raw_agent import Answer, RawAgent, Request, raw_agent, response, rpc
+from connections import Connect
+from raw_agent import HELLO, Answer, RawAgent, Request, raw_agent, response, rpc
+from raw_grpc import insecure_card, raw_grpc
 
-from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.errors import A2ABenchError, AuthenticationError
-from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.redact import KNOWN, KnownSecret
-
-Connect = Callable[..., AgentConnection]
 
 SECRET = "s3cret/t0ken+with=odd&chars"
 USER = f"me:{SECRET}"
-HELLO = [Part.of_text("hello")]
 SCHEMES = {
     "query": {"type": "apiKey", "in": "query", "name": "key"},
     "cookie": {"type": "apiKey", "in": "cookie", "name": "key"},
@@ -139,31 +135,16 @@ def test_a_card_that_echoes_the_token_is_hidden(connect: Connect, caplog: pytest
     assert_hidden("".join(traceback.format_exception(caught.value)) + caplog.text)
 
 
-class EchoingService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio comes without types
-    """Refuses every call, and says with what it came."""
-
-    def service(self, _: grpc.HandlerCallDetails) -> Any:
-        def refuse(_: bytes, context: grpc.ServicerContext) -> bytes:
-            context.abort(grpc.StatusCode.UNAUTHENTICATED, str(dict(context.invocation_metadata())))
-            raise AssertionError
-
-        return grpc.unary_unary_rpc_method_handler(refuse)
+def refuse(_: bytes, context: Any) -> bytes:
+    """Say with what a call came."""
+    context.abort(grpc.StatusCode.UNAUTHENTICATED, str(dict(context.invocation_metadata())))
+    raise AssertionError
 
 
-@pytest.fixture
-def grpc_port() -> Iterator[int]:
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2), handlers=[EchoingService()])
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    yield port
-    server.stop(None).wait()
-
-
-def test_grpc_hides_the_token_and_advises_an_origin_that_helps(connect: Connect, grpc_port: int) -> None:
-    interface = {"url": f"127.0.0.1:{grpc_port}", "protocolBinding": "GRPC", "protocolVersion": "1.0"}
-    origin = f"http://127.0.0.1:{grpc_port}"
+def test_grpc_hides_the_token_and_advises_an_origin_that_helps(connect: Connect) -> None:
     auth = Credentials(SECRET)
-    with raw_agent(ANSWERS["500"], {"name": "raw", "supportedInterfaces": [interface]}) as agent:
+    with raw_grpc(refuse) as address, raw_agent(ANSWERS["500"], insecure_card(address)) as agent:
+        origin = f"http://{address}"
         with pytest.raises(AuthenticationError, match=f"withheld.*A2A_ALLOWED_ORIGINS={origin}$"):
             connect(agent.url, auth=auth).session().send(HELLO)
         session = connect(agent.url, auth=auth, allowed_origins=(origin,)).session()

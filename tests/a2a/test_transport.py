@@ -16,7 +16,23 @@ from typing import Any
 
 import httpx
 import pytest
-from raw_agent import MESSAGE, RawAgent, Request, event, fine, raw_agent, response, rpc, say, scripted, stream_head
+from connections import Connect, Serve
+from raw_agent import (
+    DONE,
+    HELLO,
+    MESSAGE,
+    RawAgent,
+    Request,
+    event,
+    fine,
+    raw_agent,
+    response,
+    rpc,
+    say,
+    scripted,
+    stream_head,
+    task,
+)
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
@@ -25,9 +41,6 @@ from pytest_a2a_bench.a2a.transport import Pools, Transport, open_client
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import CardError, StreamStalledError, TurnTimeoutError
 from pytest_a2a_bench.model import Part
-
-Connect = Callable[..., AgentConnection]
-HELLO = [Part.of_text("hello")]
 
 
 def test_each_conversation_has_a_connection_and_a_later_one_takes_it_over(connect: Connect) -> None:
@@ -238,25 +251,12 @@ def test_an_address_that_refuses_or_is_silent_keeps_nobody_from_the_next(monkeyp
 # Streams that go silent, and connections that were forgotten on the way.
 
 
-Serve = Callable[..., RawAgent]
-
-
-def task(state: str, **fields: Any) -> dict[str, Any]:
-    return {"id": "t1", "contextId": "c1", "status": {"state": state}, **fields}
-
-
-DONE = task("TASK_STATE_COMPLETED", artifacts=[{"artifactId": "a", "parts": [{"text": "fine"}]}])
-
-
-# --- streams that go silent ---
-
-
 def test_stream_that_stalls_is_left_and_its_task_asked_for(serve: Serve, connect: Connect) -> None:
     asked = threading.Event()
 
     def stalling(request: Request) -> Iterator[bytes]:
         yield stream_head()
-        yield event({"task": task("TASK_STATE_WORKING")}, request)
+        yield event({"task": task("WORKING")}, request)
         asked.wait(60)
 
     def done(request: Request) -> bytes:
@@ -265,7 +265,7 @@ def test_stream_that_stalls_is_left_and_its_task_asked_for(serve: Serve, connect
 
     agent = serve(scripted(stalling, done))
     session = connect(agent.url, streaming="on", stall_timeout=0.2).session()
-    reply = session.send([Part.of_text("hello")])
+    reply = session.send(HELLO)
     assert reply.text == "fine"
     assert "the stream stalled; the task was asked for instead: GetTask says completed" in reply.notes
     assert "StreamStalledError" in str(session.metrics[0].error)
@@ -284,7 +284,7 @@ def test_stream_that_stalls_without_a_task_says_so(serve: Serve, connect: Connec
     agent = serve(stalling)
     session = connect(agent.url, streaming="on", stall_timeout=0.2).session()
     with pytest.raises(StreamStalledError, match=r"no event came for 0\.2 s after event 1.*stall-timeout") as caught:
-        session.send([Part.of_text("hello")])
+        session.send(HELLO)
     over.set()
     assert session.tainted is caught.value
     assert len(agent.messages) == 1
@@ -317,7 +317,7 @@ def test_a_stream_that_only_pings_is_left_and_its_task_asked_for(
     serve: Serve, connect: Connect, limits: dict[str, Any]
 ) -> None:
     # Half of a turn's time is left to ask for the task, where the longest silence is longer than that.
-    stream, over = pinging({"task": task("TASK_STATE_WORKING")})
+    stream, over = pinging({"task": task("WORKING")})
     agent = serve(scripted(stream, lambda request: rpc(DONE, request)))
     reply = say(connect(agent.url, streaming="on", **limits))
     over.set()

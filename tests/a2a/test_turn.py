@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from raw_agent import Request, event, raw_agent, response, rpc, stream_head
+from connections import Connect
+from raw_agent import HELLO, MESSAGE, Request, event, raw_agent, response, rpc, stream_head
 
-from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.codec import read_event
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn, read_usage
 from pytest_a2a_bench.errors import AgentOutcomeError, AuthenticationError, TransportError
@@ -207,12 +207,6 @@ def test_usage_is_found_wherever_it_is_and_not_added_up() -> None:
 
 
 # How long turns took, as a session tells it.
-
-
-Connect = Callable[..., AgentConnection]
-
-HELLO = [Part.of_text("hello")]
-MESSAGE = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
 
 
 def task_seconds(state: str) -> dict[str, Any]:

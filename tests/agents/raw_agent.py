@@ -19,6 +19,15 @@ from pytest_a2a_bench.model import Part
 
 MESSAGE = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}], "contextId": "c"}}
 """A result that is a message."""
+HELLO = [Part.of_text("hello")]
+
+
+def task(state: str, **fields: Any) -> dict[str, Any]:
+    """Return a task in a state, such as ``WORKING``."""
+    return {"id": "t1", "contextId": "c1", "status": {"state": f"TASK_STATE_{state}"}, **fields}
+
+
+DONE = task("COMPLETED", artifacts=[{"artifactId": "a", "parts": [{"text": "fine"}]}])
 
 
 @dataclass
@@ -91,7 +100,13 @@ def fine(request: Request) -> bytes:
 
 def say(connection: AgentConnection) -> AgentReply:
     """Say hello in a conversation of its own."""
-    return connection.session().send([Part.of_text("hello")])
+    return connection.session().send(HELLO)
+
+
+def nowhere() -> str:
+    """Return a ``HOST:PORT`` where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 def _lines(headers: dict[str, str]) -> str:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from builtin_server import served
+from connections import Connect
 from fake_llm import FakeLLM, call, say, status
 
 from pytest_a2a_bench import dialects
-from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.agents.server import Served
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import InfrastructureError
@@ -24,8 +24,6 @@ from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.trial import Client
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
-
-Connect = Callable[..., AgentConnection]
 
 CUSTOMER = ToolSpec(
     "get_customer_by_phone",

@@ -12,20 +12,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from connections import Connect
 
-from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.tool_call import ToolCallDialect
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolReturned, ToolSpec, TrialKey, UserSaid
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.trial import Client
-
-Connect = Callable[..., AgentConnection]
 
 MODULES = {"fasta2a": "fasta2a", "adk": "google.adk.a2a", "strands": "strands.multiagent.a2a"}
 AGENTS = Path(__file__).parent.parent / "agents"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 from builtin_server import served
+from connections import Connect
 
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.a2a.client import AgentConnection
@@ -26,8 +27,6 @@ from pytest_a2a_bench.errors import (
     TrialCancelledError,
 )
 from pytest_a2a_bench.model import Briefing, Event, ToolCall, ToolReturned, ToolSpec, UserSaid
-
-Connect = Callable[..., AgentConnection]
 
 TASK = "tau2/mock/create_task_1"
 TAG = {"a2a_bench": {"task": TASK, "trial": 0}}

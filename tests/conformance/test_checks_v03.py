@@ -116,6 +116,9 @@ def test_objects_are_found_by_their_place() -> None:
         ("artifact", "/task/artifacts/0"),
         ("part", "/task/artifacts/0/parts/0"),
     }
+    owners = {o.pointer: o.owner for o in nodes({"task": task})}
+    assert (owners["/task/status/message/parts/0"], owners["/task/artifacts/0"]) == ("message", "task")
+    assert {o.pointer for o in nodes(task)} >= {"/status/message", "/history/0"}
     update = {"taskId": "t", "status": {"state": "completed"}}
     assert [o.kind for o in nodes(update)] == ["statusUpdate", "status"]
     parts = {"taskId": "t", "artifact": {"parts": [part]}}

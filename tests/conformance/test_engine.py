@@ -28,7 +28,7 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.engine import run_check, run_checks
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult, Exchange, Planned
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, rest_call, to_v03_params
-from pytest_a2a_bench.conformance.protocol.payloads import members, message_in, nodes, state_of, task_in
+from pytest_a2a_bench.conformance.protocol.payloads import members, message_in, state_of, task_in
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios, parse_scenarios
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.target import Target, declared, targets_of
@@ -411,21 +411,6 @@ def test_errors_without_details_are_known_by_status() -> None:
     # That it is a text is a finding of its own.
     assert read_rpc_error({"code": "-32001"}, 200).name == "TaskNotFoundError"
     assert read_rpc_error({"code": "none"}, 200).code is None
-
-
-def test_walk_knows_where_everything_is() -> None:
-    part = {"text": "x"}
-    task = {
-        "id": "1",
-        "status": {"state": "s", "message": {"parts": [part]}},
-        "artifacts": [{"parts": [part]}],
-        "history": [{"parts": []}],
-    }
-    wrapped = {n.pointer: (n.kind, n.owner) for n in nodes({"task": task})}
-    assert wrapped["/task/status/message/parts/0"] == ("part", "message")
-    assert wrapped["/task/artifacts/0"] == ("artifact", "task")
-    assert {n.pointer for n in nodes(task)} >= {"/status/message", "/history/0"}
-    assert not list(nodes("text"))
 
 
 def test_members_stop_at_free_form_content() -> None:

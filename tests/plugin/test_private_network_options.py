@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from harness import Bench
-from private_network import Authority, Place, answer, guarded_agent
-from raw_agent import RawAgent, raw_agent
+from private_network import Authority, Place, guarded_agent
+from raw_agent import RawAgent, fine, raw_agent
 
 from pytest_a2a_bench.cli import main
 
@@ -18,15 +18,10 @@ def test_it(a2a_client):
 """
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return Place.at(tmp_path_factory.mktemp("authority"))
-
-
 @pytest.fixture
 def agent(place: Place) -> Iterator[RawAgent]:
     """An agent that wants a client certificate."""
-    with raw_agent(answer, tls=place.server(asks=True), host="localhost") as found:
+    with raw_agent(fine, tls=place.server(asks=True), host="localhost") as found:
         yield found
 
 

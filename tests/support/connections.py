@@ -11,6 +11,7 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 
 Connect = Callable[..., AgentConnection]
+Serve = Callable[..., RawAgent]
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def connect() -> Iterator[Connect]:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., RawAgent]]:
+def serve() -> Iterator[Serve]:
     """Serve raw agents that end with the test."""
     with contextlib.ExitStack() as stack:
 
@@ -37,3 +38,11 @@ def serve() -> Iterator[Callable[..., RawAgent]]:
             return stack.enter_context(raw_agent(handler, card))
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The files of an authority, of :mod:`private_network`, which only few tests have to import."""
+    from private_network import Place
+
+    return Place.at(tmp_path_factory.mktemp("authority"))

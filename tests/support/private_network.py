@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import dataclasses
 import datetime
 import json
 import re
@@ -22,14 +23,34 @@ import trustme
 from a2a.types import a2a_pb2, a2a_pb2_grpc
 from cryptography.hazmat.primitives import serialization
 from in_thread import served_in_thread
-from raw_agent import RawAgent, Request, raw_agent, response, rpc
+from raw_agent import RawAgent, Request, fine, raw_agent, response
 
-MESSAGE = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.loop import run
+from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.conformance.wire.http import open_wire
+from pytest_a2a_bench.conformance.wire.reply import WireReply, WireRequest
 
 
-def answer(request: Request) -> bytes:
-    """Answer a message."""
-    return rpc(MESSAGE, request)
+def config_of(endpoint: str, environ: dict[str, str] | None = None, **settings: Any) -> ClientConfig:
+    """Return what settings and an environment say of an agent, which is asked once."""
+    config = ClientConfig.from_settings(Settings(endpoint=endpoint, timeout=20.0, **settings), environ or {})
+    return dataclasses.replace(config, max_retries=0)
+
+
+def ask(target: Target, *, auth: bool = True) -> WireReply:
+    """Ask an interface as the judge of the protocol does."""
+
+    async def call() -> WireReply:
+        wire = open_wire(target)
+        params = {"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
+        try:
+            return await wire.call(WireRequest("SendMessage", params, auth=auth))
+        finally:
+            await wire.close()
+
+    return run(call())
 
 
 @dataclass
@@ -243,7 +264,7 @@ class Authority:
             return response({"detail": f"{token!r} is not valid"}, "401 Unauthorized")
         if self.once:
             self.valid.discard(token)
-        return rpc(MESSAGE, request)
+        return fine(request)
 
 
 def oauth_card(url: str, token_url: str, scopes: Any = ("chat",)) -> dict[str, Any]:
