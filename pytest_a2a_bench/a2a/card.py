@@ -397,6 +397,14 @@ def origin_of(url: str, endpoint: str = "") -> Origin:
     return scheme, "localhost" if host in _LOOPBACK else host, port
 
 
+def is_at(url: str, endpoint: str) -> bool:
+    """Return whether a URL has the origin of an endpoint; one that names no host has none."""
+    try:
+        return origin_of(url, endpoint) == origin_of(endpoint)
+    except ValueError:
+        return False
+
+
 def read_origin(url: str, endpoint: str) -> Origin:
     """Return the same with the host as it is named."""
     if is_bare(url):

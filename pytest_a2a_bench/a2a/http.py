@@ -20,7 +20,7 @@ import httpx
 
 from pytest_a2a_bench.a2a.auth import explain_refusal
 from pytest_a2a_bench.a2a.bodies import Meter, SSEParser, as_objects, excerpt, is_cut, parse_json
-from pytest_a2a_bench.a2a.card import Interface, origin_of
+from pytest_a2a_bench.a2a.card import Interface, is_at, origin_of
 from pytest_a2a_bench.a2a.codec import Form, InEvent, InTask, OutMessage, read_event, read_task, write_send
 from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig, may_receive
 from pytest_a2a_bench.a2a.requests import RequestRecord, parse_retry_after
@@ -170,11 +170,7 @@ class HttpEdge:
 
     def _redirected(self, url: str, target: str) -> str:
         following = urllib.parse.urljoin(url, target)
-        try:
-            same = origin_of(following) == origin_of(url)
-        except ValueError:
-            same = False
-        if not same:
+        if not is_at(following, url):
             raise ProtocolError(
                 f"{url}: redirects to another origin ({redact_url(following)!r:.300}); that is not followed; "
                 "if it is right, give that address as the endpoint"

@@ -128,7 +128,8 @@ def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> l
         return []
     if subject.problem:
         return [CheckResult(p.requirement, p.binding, "error", reason=subject.problem) for p in planned]
-    targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace), namespace.profile)
+    more: dict[str, Any] = {"webhook": _place(namespace), "breadth": namespace.profile}
+    targets = subject.targets(config, _scenarios(namespace), namespace.timeout, **more)
     left: list[str] = []
     try:
         return list(check_all(targets, planned, namespace.concurrency, left).values())

@@ -304,9 +304,12 @@ class Context:
     def task_of(self, reply: WireReply, what: str, judge: str = "") -> Mapping[str, Any]:
         """Return the Task in the reply to a message; end the check where the agent answered with a Message."""
         event = self.event_of(reply, what, judge)
-        if event.kind != "task" or not event.task_id:
-            self.skip(f"{what}: the agent answers with a {event.kind or 'result of no known kind'}, not with a Task")
-        return event.body
+        return event.body if event.kind == "task" and event.task_id else self.skip_without_task(what, event.kind)
+
+    def skip_without_task(self, what: str, kind: str) -> NoReturn:
+        """End the check: what the agent answered with, a Message or a result of no known kind, is no Task."""
+        advice = "give a prompt that makes one, in the file of --a2a-scenarios"
+        self.skip(f"{what}: the agent answers with a {kind or 'result of no known kind'}, not with a Task; {advice}")
 
     def event_of(self, reply: WireReply, what: str, judge: str = "") -> StreamEvent:
         """Return the Task or Message in the reply to a message; end the check where it is neither."""

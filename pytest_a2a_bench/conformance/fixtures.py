@@ -71,10 +71,10 @@ def _answered(reply: WireReply) -> WireReply:
 
 
 async def _first_task(ctx: Context) -> Mapping[str, Any]:
-    reply = await ctx.said()
-    task = task_in(_answered(reply).result)
+    result = _answered(await ctx.said()).result
+    task = task_in(result)
     if task is None:
-        ctx.skip('the agent answers with a message, not a task; give a prompt that makes a task: task = "..."')
+        ctx.skip_without_task("the scenario task", read_event(result).kind)
     if state_of(task) not in TERMINAL:
         # An ordinary prompt that takes longer than this makes no fixture for a hundred checks.
         later = ctx.needed(await ctx.wait_for_task(str(task.get("id"))), "GetTask")

@@ -25,7 +25,6 @@ from pytest_a2a_bench.conformance.target import Target, declared, targets_of
 from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.errors import A2ABenchError, CardError
-from pytest_a2a_bench.listener import BindAddress
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.text import waiting_for
 
@@ -136,29 +135,11 @@ class Subject:
         """All checks that there are for this agent, of its card and its protocol."""
         return [*(Planned(entry, CARD) for entry in self.card_plan()), *self.plan()]
 
-    def targets(
-        self,
-        config: ClientConfig,
-        scenarios: Scenarios,
-        timeout: float,
-        webhook: BindAddress | None = None,
-        profile: str = "standard",
-    ) -> tuple[Target, ...]:
-        """Return the interfaces to speak to.
-
-        :param profile: where a rule is tried: :attr:`.Target.breadth`.
-        """
+    def targets(self, config: ClientConfig, scenarios: Scenarios, timeout: float, **more: Any) -> tuple[Target, ...]:
+        """Return the interfaces to speak to; ``more`` are further parameters of :func:`.target.targets_of`."""
         if self.problem:
             return ()
-        return targets_of(
-            self.card,
-            self.endpoint,
-            config=config,
-            scenarios=scenarios,
-            timeout=timeout,
-            webhook=webhook,
-            breadth=profile,
-        )
+        return targets_of(self.card, self.endpoint, config=config, scenarios=scenarios, timeout=timeout, **more)
 
     def card_plan(self, versions: Sequence[str] = ()) -> list[Requirement]:
         """Return the requirements of the card that there are for this agent, and those that it breaks beyond.

@@ -78,7 +78,9 @@ def subject_of(run: BenchRun) -> Subject:
 def targets_of(run: BenchRun, subject: Subject, config: ClientConfig | None = None) -> tuple[Target, ...]:
     """Return the interfaces of the agent, as the settings want them spoken to."""
     profile = run.settings.conformance_profile
-    return subject.targets(config or _config(run), _scenarios(run), _seconds(run), _webhook(run), profile)
+    return subject.targets(
+        config or _config(run), _scenarios(run), _seconds(run), webhook=_webhook(run), breadth=profile
+    )
 
 
 def open_raw_wire(run: BenchRun, subject: Subject, config: ClientConfig) -> RawWire:

@@ -18,7 +18,7 @@ import httpx
 
 from pytest_a2a_bench.a2a.auth import authentication
 from pytest_a2a_bench.a2a.bodies import as_list, as_object, excerpt
-from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls, in_either_version, narrow_to_endpoint, origin_of
+from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls, in_either_version, is_at, narrow_to_endpoint
 from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.network import USUAL, Network
@@ -103,7 +103,7 @@ async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -
             return replace(answer, seconds=time.perf_counter() - begin)
         following = urllib.parse.urljoin(url, target)
         # Another origin may serve another agent's card.
-        if not _same_origin(url, following):
+        if not is_at(following, url):
             shown = redact_url(following)[:200]
             return replace(answer, problem=f"{redact_url(url)} redirects to another origin ({shown!r}); not followed")
         url = following
@@ -219,13 +219,6 @@ def _exchange(answer: Answer) -> Exchange:
         problem=answer.problem,
         seconds=answer.seconds,
     )
-
-
-def _same_origin(one: str, other: str) -> bool:
-    try:
-        return origin_of(one) == origin_of(other)
-    except ValueError:
-        return False
 
 
 def _refuse_bad_url(url: str) -> None:

@@ -44,28 +44,41 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "statusUpdate": ("taskId", "contextId", "status"),
     "artifactUpdate": ("taskId", "contextId", "artifact"),
 }
+# The oneof of a Part.
+CONTENTS = ("text", "raw", "url", "data")
 # ListTasks has all three on every page, even where they are empty (section 3.1.4).
 _LIST = ("nextPageToken", "pageSize", "totalSize")
 
 
 Rule = Callable[[Any], Iterator[Problem]]
+Wrong = Iterator[tuple[str, str]]
+"""Members of one object, each with what is wrong with it; without a name it is the object itself."""
+
+
+def _of(*kinds: str) -> Callable[[Callable[[Node], Wrong]], Rule]:
+    """Make a rule for the objects of some kinds, of all where none is named, of what is wrong with one of them."""
+
+    def make(wrong: Callable[[Node], Wrong]) -> Rule:
+        def rule(value: Any) -> Iterator[Problem]:
+            for node in nodes(value):
+                for name, found in wrong(node) if not kinds or node.kind in kinds else ():
+                    yield Problem(f"{node.pointer}/{name}".removesuffix("/"), found)
+
+        return rule
+
+    return make
 
 
 def _missing(kind: str, *names: str) -> Rule:
-    def rule(value: Any) -> Iterator[Problem]:
-        for node in nodes(value):
-            if node.kind == kind:
-                yield from _absent(node, names)
-
-    return rule
+    return _of(kind)(lambda node: _absent(node, names))
 
 
-def _absent(node: Node, names: tuple[str, ...]) -> Iterator[Problem]:
+def _absent(node: Node, names: tuple[str, ...]) -> Wrong:
     for name in names:
         # What protobuf would leave out is missing, however it is spelled in JSON.
         if node.value.get(name) in (None, "", [], {}):
             what = "is missing" if name not in node.value else f"is {node.value[name]!r}"
-            yield Problem(f"{node.pointer}/{name}", f"{name} of {_a(node.kind)} {what}")
+            yield name, f"{name} of {_a(node.kind)} {what}"
 
 
 def _a(kind: str) -> str:
@@ -73,33 +86,28 @@ def _a(kind: str) -> str:
 
 
 def _one_of(kind: str, name: str, allowed: frozenset[str]) -> Rule:
-    def rule(value: Any) -> Iterator[Problem]:
-        for node in nodes(value):
-            if node.kind == kind and name in node.value and node.value[name] not in allowed:
-                yield Problem(f"{node.pointer}/{name}", f"{name} is {node.value[name]!r}")
+    def wrong(node: Node) -> Wrong:
+        if name in node.value and node.value[name] not in allowed:
+            yield name, f"{name} is {node.value[name]!r}"
 
-    return rule
-
-
-def _artifacts(node: Node) -> list[Mapping[str, Any]]:
-    return as_objects(node.value.get("artifacts")) if node.kind == "task" else []
+    return _of(kind)(wrong)
 
 
-def _unique_artifacts(value: Any) -> Iterator[Problem]:
-    for node in nodes(value):
-        ids = [artifact.get("artifactId") for artifact in _artifacts(node)]
-        if len(set(map(str, ids))) != len(ids):
-            yield Problem(f"{node.pointer}/artifacts", f"artifactIds {ids}")
+@_of("task")
+def _unique_artifacts(task: Node) -> Wrong:
+    ids = [artifact.get("artifactId") for artifact in as_objects(task.value.get("artifacts"))]
+    if len(set(map(str, ids))) != len(ids):
+        yield "artifacts", f"artifactIds {ids}"
 
 
-def _repeated_artifact(value: Any) -> Iterator[Problem]:
+@_of("task")
+def _repeated_artifact(task: Node) -> Wrong:
     """Find artifacts of a task that hold the same: a client that reads all of them has the answer twice."""
-    for node in nodes(value):
-        known: dict[str, Any] = {}
-        for artifact in _artifacts(node):
-            name, parts = artifact.get("artifactId"), artifact.get("parts")
-            if parts and (first := known.setdefault(canonical(parts), name)) != name:
-                yield Problem(f"{node.pointer}/artifacts", f"artifacts {first!r} and {name!r} have the same parts")
+    known: dict[str, Any] = {}
+    for artifact in as_objects(task.value.get("artifacts")):
+        name, parts = artifact.get("artifactId"), artifact.get("parts")
+        if parts and (first := known.setdefault(canonical(parts), name)) != name:
+            yield "artifacts", f"artifacts {first!r} and {name!r} have the same parts"
 
 
 def _foreign(owner: str) -> Rule:
@@ -125,19 +133,37 @@ def _member(words: str, is_wrong: Callable[[Member], bool]) -> Rule:
     return lambda value: (Problem(m.pointer, words.format(m)) for m in members(value) if is_wrong(m))
 
 
-def _timestamps(value: Any) -> Iterator[Problem]:
-    for node in nodes(value):
-        if node.kind == "status" and "timestamp" in node.value:
-            found = node.value["timestamp"]
-            if not (isinstance(found, str) and TIMESTAMP.fullmatch(found)):
-                yield Problem(f"{node.pointer}/timestamp", f"timestamp {found!r}")
+@_of("status")
+def _timestamps(status: Node) -> Wrong:
+    found = status.value.get("timestamp", "")
+    if "timestamp" in status.value and not (isinstance(found, str) and TIMESTAMP.fullmatch(found)):
+        yield "timestamp", f"timestamp {found!r}"
 
 
-def _required(value: Any) -> Iterator[Problem]:
-    for node in nodes(value):
-        yield from _absent(node, _REQUIRED.get(node.kind, ()))
-        if node.kind == "response" and "tasks" in node.value:
-            yield from (Problem(f"{node.pointer}/{n}", f"{n} is missing") for n in _LIST if n not in node.value)
+@_of()
+def _required(node: Node) -> Wrong:
+    yield from _absent(node, _REQUIRED.get(node.kind, ()))
+    if node.kind == "response" and "tasks" in node.value:
+        yield from ((name, f"{name} is missing") for name in _LIST if name not in node.value)
+
+
+@_of("message")
+def _agents_role(message: Node) -> Wrong:
+    """Find direct and status messages, which are the agent's, in another role."""
+    if message.owner in ("response", "status") and message.value.get("role") != "ROLE_AGENT":
+        yield "role", f"role {message.value.get('role')!r}"
+
+
+@_of("part")
+def _contents(part: Node) -> Wrong:
+    if sum(name in part.value for name in CONTENTS) != 1:
+        yield "", f"a part has the members {sorted(part.value)}"
+
+
+@_of("part")
+def _kind_of_part(part: Node) -> Wrong:
+    if "kind" in part.value:
+        yield "kind", f"kind {part.value['kind']!r}"
 
 
 def _all_of(*rules: Rule) -> Rule:
@@ -157,11 +183,11 @@ _OLD_KINDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _old_kinds(value: Any) -> Iterator[Problem]:
-    for node in nodes(value):
-        wanted = _OLD_KINDS.get(node.kind)
-        if wanted and node.value.get("kind") not in wanted:
-            yield Problem(f"{node.pointer}/kind", f"kind of {_a(node.kind)} is {node.value.get('kind')!r}")
+@_of()
+def _old_kinds(node: Node) -> Wrong:
+    wanted = _OLD_KINDS.get(node.kind)
+    if wanted and node.value.get("kind") not in wanted:
+        yield "kind", f"kind of {_a(node.kind)} is {node.value.get('kind')!r}"
 
 
 _CAMEL = _member("a member is called {0.name!r}", lambda m: is_misspelt(m.name))
@@ -181,6 +207,8 @@ RULES: Mapping[str, Rule] = {
     "DM-013": _member("{0.name} is null", lambda m: m.value is None and m.name != "data" and is_known(m.name)),
     "DM-014": _required,
     "DM-015": _foreign("status"),
+    "PART-009": _contents,
+    "SEND-014": _agents_role,
     "V03-DM-001": _old_kinds,
     "V03-DM-002": _all_of(_missing("status", "state"), _one_of("status", "state", OLD_STATES)),
     "V03-DM-003": _all_of(_missing("message", "role"), _one_of("message", "role", frozenset({"user", "agent"}))),
@@ -195,6 +223,8 @@ OLD_PROTO_RULES: Mapping[str, Rule] = {
 _SOFTER: Mapping[str, tuple[Rule, str]] = {
     "DM-006": (_repeated_artifact, "each piece of the answer in one artifact"),
     "DM-015": (_foreign("task"), "messages of the task's own in its history"),
+    # Section A.2.1 says "should" of kind, and the oneof of section 4.1.6 does not forbid further members.
+    "PART-009": (_kind_of_part, ""),
 }
 """Deviations that no sentence of the specification forbids, and so warnings: rule -> expectation."""
 # Less than any two zones differ by, and more than clocks and answers are late by.
@@ -283,8 +313,6 @@ async def milliseconds(ctx: Context) -> None:
 # -- parts --
 
 
-# The oneof of a Part.
-CONTENTS = ("text", "raw", "url", "data")
 # Names of 0.3, which an agent that was only renamed outside still writes.
 _OLD_NAMES = ("file", "mimeType", "fileWithBytes", "fileWithUri", "bytes", "uri", "name")
 _VALUES: Mapping[str, Any] = {
@@ -370,15 +398,3 @@ async def names_of_files(ctx: Context) -> None:
             ctx.fail(f"the part has {old}", reply, pointer=pointer)
     if not ctx.findings and not any("url" in part for _, part in parts):
         ctx.skip("the scenario url gave no part with url")
-
-
-async def one_content(ctx: Context) -> None:
-    """Look at every part of ordinary answers."""
-    for reply, part in await objects(ctx, "part"):
-        if sum(name in part.value for name in CONTENTS) != 1:
-            ctx.fail(f"a part has the members {sorted(part.value)}", reply, pointer=part.pointer)
-            return
-        if "kind" in part.value:
-            # Section A.2.1 says "should" of kind, and the oneof of section 4.1.6 does not forbid further members.
-            ctx.warn(f"kind {part.value['kind']!r}", reply, pointer=f"{part.pointer}/kind")
-            return

@@ -274,7 +274,7 @@ async def default_page_is_at_most_fifty(ctx: Context) -> None:
     """Without a pageSize at most 50 tasks come."""
     reply = await listed(ctx)
     size = member(reply, "pageSize")
-    if len(tasks_of(reply)) > 50 or (isinstance(size, int | float) and size > 50):
+    if len(tasks_of(reply)) > PAGE or (isinstance(size, int | float) and size > PAGE):
         ctx.fail(f"{len(tasks_of(reply))} tasks with pageSize {size}", reply, pointer="/pageSize")
 
 
@@ -283,10 +283,7 @@ async def default_page_of_many(ctx: Context) -> None:
     total = member(await listed(ctx, pageSize=1), "totalSize")
     lacking = max(0, PAGE + 1 - total) if isinstance(total, int) else 0
     await asyncio.gather(*(ctx.send() for _ in range(lacking)))
-    reply = await listed(ctx)
-    if len(tasks_of(reply)) > PAGE:
-        found = f"{len(tasks_of(reply))} tasks come on a page of no given size"
-        ctx.fail(found, reply, pointer="/tasks", expected=f"at most {PAGE}")
+    await default_page_is_at_most_fifty(ctx)
 
 
 async def page_size_is_a_bound(ctx: Context) -> None:

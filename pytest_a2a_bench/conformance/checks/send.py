@@ -221,15 +221,6 @@ async def message_has_context(ctx: Context) -> None:
             return
 
 
-async def agent_role(ctx: Context) -> None:
-    """Look at the roles of direct and status messages."""
-    for reply, message in await objects(ctx, "message"):
-        role = message.value.get("role")
-        if message.owner in ("response", "status") and role != "ROLE_AGENT":
-            ctx.fail(f"role {role!r}", reply, pointer=f"{message.pointer}/role")
-            return
-
-
 async def repeated_message_id(ctx: Context) -> None:
     """Send the same message twice."""
     params = ctx.send_params()

@@ -11,7 +11,7 @@ from pytest_a2a_bench.conformance.checks.asking import ask, requests
 from pytest_a2a_bench.conformance.checks.binding import is_no_route
 from pytest_a2a_bench.conformance.context import Context, without_result
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, spelled_state, task_in
-from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
 async def refused(ctx: Context) -> None:
@@ -41,12 +41,8 @@ async def _skip_if_usual(ctx: Context, reply: WireReply) -> None:
     if reply.may_be("VersionNotSupportedError"):
         return
     usual = await ctx.get_task(ctx.unknown_id())
-    if usual.error is not None and reply.error is not None and _kind(usual.error) == _kind(reply.error):
+    if usual.error is not None and reply.error is not None and usual.error.shape == reply.error.shape:
         ctx.skip(f"in {ctx.version}, too, the answer is {usual.describe()}")
-
-
-def _kind(error: ReplyError) -> tuple[object, ...]:
-    return error.name, error.code, error.http_status, error.grpc_status
 
 
 async def semantics_of_the_version(ctx: Context) -> None:

@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.conformance.catalogue import requirement
-from pytest_a2a_bench.conformance.checks.data_model import CONTENTS, OLD_PROTO_RULES, RULES
+from pytest_a2a_bench.conformance.checks.data_model import OLD_PROTO_RULES, RULES
 from pytest_a2a_bench.conformance.clients.agent import EXTENSION, OF_ONE_TASK, PUSH_MEMBERS, TENANT, WRITINGS, Call
 from pytest_a2a_bench.conformance.clients.serving import CARD_PATH, CardRequest, Seen
 from pytest_a2a_bench.conformance.finding import BINDINGS, CARD, VERSIONS, CheckResult, Finding, Requirement, outcome_of
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, SENDING
-from pytest_a2a_bench.conformance.protocol.payloads import nodes
 from pytest_a2a_bench.conformance.report import NOT_OBSERVED
 
 _EARLY_SECONDS = 0.05
@@ -235,12 +234,6 @@ def _model(id: str, old: str) -> _Rule:
 def _role(call: Call) -> str:
     wanted = "user" if call.version == "0.3" and call.binding == "JSONRPC" else "ROLE_USER"
     return _unless(call.message.get("role") == wanted, f"sends a message with the role {call.message.get('role')!r}")
-
-
-def _contents(call: Call) -> str:
-    parts = [n.value for n in nodes({"message": call.message}) if n.kind == "part"]
-    wrong = next((p for p in parts if sum(name in p for name in CONTENTS) != 1), None)
-    return _unless(wrong is None, f"sends a part with the members {sorted(wrong or ())}")
 
 
 def _known_task(call: Call) -> str | None:
@@ -525,7 +518,7 @@ def _push_token(call: Call) -> tuple[Any, Any]:
 
 _RULES: Mapping[str, _Rule] = {
     **{f.__name__[1:]: _each(f) for f in (_version_sent, _tenant, _declared, _known_task, _push_url)},
-    **{f.__name__[1:]: _each_sent(f) for f in (_role, _contents, _same_context, _own_context, _ended_task)},
+    **{f.__name__[1:]: _each_sent(f) for f in (_role, _same_context, _own_context, _ended_task)},
     **{
         rule.__name__[1:]: rule
         for rule in (
@@ -536,6 +529,7 @@ _RULES: Mapping[str, _Rule] = {
     "message_members": _model("DM-003", "V03-DM-001"),
     "names": _model("DM-008", "V03-DM-007"),
     "kinds": _model("DM-012", ""),
+    "contents": _model("PART-009", ""),
     "message_ids": _unique(_message_id, "sends two messages with the messageId {!r}"),
     "push_tokens": _unique(_push_token, "uses one token for several push configurations"),
     "event_streams": _compared((True, "stream", WRITINGS)),

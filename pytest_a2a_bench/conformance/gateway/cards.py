@@ -8,7 +8,7 @@ import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.a2a.card import Interface, narrow_to_endpoint, origin_of, parse_card
+from pytest_a2a_bench.a2a.card import Interface, is_at, narrow_to_endpoint, parse_card
 from pytest_a2a_bench.conformance.card.judge import CardHttp
 from pytest_a2a_bench.conformance.finding import Severity
 from pytest_a2a_bench.conformance.gateway.compare import NOTHING, Difference, Sides, changed, differences, flat
@@ -30,14 +30,6 @@ def moved(url: str, source: str, target: str) -> str:
         path = path[len(base) :]
     parts = urllib.parse.urlsplit(target)
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc, top + path, urllib.parse.urlsplit(url).query, ""))
-
-
-def is_at(url: str, endpoint: str) -> bool:
-    """Return whether a URL has the origin of an endpoint."""
-    try:
-        return origin_of(url, endpoint) == origin_of(endpoint)
-    except ValueError:
-        return False
 
 
 def interfaces(card: Any, endpoint: str) -> dict[tuple[str, str, str], Interface]:

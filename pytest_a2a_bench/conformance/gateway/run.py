@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_a2a_bench.a2a import loop
+from pytest_a2a_bench.a2a.card import is_at
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.card import fetch_card
 from pytest_a2a_bench.conformance.card.judge import CardHttp
@@ -28,9 +29,9 @@ from pytest_a2a_bench.conformance.finding import (
     Requirement,
     outcome_of,
 )
-from pytest_a2a_bench.conformance.gateway.cards import SECURITY, compare_cards, interfaces, is_at, moved
+from pytest_a2a_bench.conformance.gateway.cards import SECURITY, compare_cards, interfaces, moved
 from pytest_a2a_bench.conformance.gateway.compare import Difference, Seen, Sides, compare_step, kind_of, origin_text
-from pytest_a2a_bench.conformance.gateway.probes import HELD, STEPS, Asking, Step, hold
+from pytest_a2a_bench.conformance.gateway.probes import HELD, ROUGH, STEPS, Asking, hold
 from pytest_a2a_bench.conformance.grouping import Alone, explain
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.health import absence
@@ -239,14 +240,10 @@ class Compared:
         entry = load_gateway_requirements()[0]
         direct, through = (Context(entry, session) for session in sessions)
         try:
-            for step in STEPS:
-                if step.name not in steps:
-                    continue
-                reason = step.needs(direct) or (
-                    "not in the profile safe" if step.is_rough and not self.is_rough else ""
-                )
-                self.skipped |= {step.name: reason} if reason else {}
-                if not reason:
+            for step in (name for name in STEPS if name in steps):
+                if step in ROUGH and not self.is_rough:
+                    self.skipped[step] = "not in the profile safe"
+                else:
                     await self._step(step, direct, through)
             if HELD in steps and not any(one.rule == "GW-017" for one in self.found):
                 self.exchanges += 1
@@ -256,21 +253,21 @@ class Compared:
         finally:
             await asyncio.gather(*(session.close() for session in sessions))
 
-    async def _step(self, step: Step, direct: Context, through: Context) -> None:
+    async def _step(self, step: str, direct: Context, through: Context) -> None:
         async def run(ctx: Context) -> dict[str, Seen]:
             asking = Asking(ctx, direct)
             try:
-                await step.make(asking)
+                await STEPS[step](asking)
             except (SkipCheck, NoAnswer) as stop:
-                self.skipped |= {step.name: str(stop)} if not asking.seen else {}
+                self.skipped |= {step: str(stop)} if not asking.seen else {}
             return asking.seen
 
         without = [await run(direct), await run(direct)]
         with_it = [await run(through)]
         self.exchanges += len(with_it[0].keys() & without[0].keys())
         replies = [seen.reply for seen in without[0].values()]
-        if step.name != "credentials" and replies and not {"result", "stream", "error"} & set(map(kind_of, replies)):
-            self.skipped[step.name] = f"{_NOT_ASKED}: {replies[0].describe()}"
+        if step != "credentials" and replies and not {"result", "stream", "error"} & set(map(kind_of, replies)):
+            self.skipped[step] = f"{_NOT_ASKED}: {replies[0].describe()}"
         while True:
             every = [{(d.rule, d.exchange): d for d in compare_step(without, t, self.sides)} for t in with_it]
             steady = {key: one for key, one in every[0].items() if all(key in found for found in every)}

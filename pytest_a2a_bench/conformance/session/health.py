@@ -21,21 +21,13 @@ from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.protocol.streams import canonical
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import MORE_TIME, Redactor, is_late, is_silence
-from pytest_a2a_bench.conformance.wire.reply import (
-    UNSET,
-    NoAnswer,
-    SkipCheck,
-    WireReply,
-    WireRequest,
-    error_in,
-    has_failed,
-)
+from pytest_a2a_bench.conformance.wire.reply import UNSET, WireReply, WireRequest, error_in, has_failed
 
 CARD_RULES: Mapping[str, str] = {"1.0": "CARD-007", "0.3": "V03-CARD-022"}
 """Version -> the requirement that a card breaks by naming an interface that is not there."""
 
-Ask = Callable[[str, dict[str, Any], float], Awaitable[WireReply]]
-"""Asks an operation with parameters in the form of 1.0, within some seconds."""
+Ask = Callable[[str, dict[str, Any], float], Awaitable[WireReply | None]]
+"""Asks an operation with parameters in the form of 1.0, within some seconds; None where there is no asking."""
 
 LET_IN = "let this client through, or name the agent's address behind it"
 BEGIN_SECONDS = 2.0
@@ -218,10 +210,7 @@ class Health:
     ) -> WireReply | None:
         # A random id: no server may know it, and no two probes can be answered from a cache.
         asked = params if params is not None else {"id": str(uuid.uuid4())}
-        try:
-            return await self._ask(operation, asked, seconds or self._probe_seconds)
-        except (SkipCheck, NoAnswer):
-            return None  # There is no asking on this interface, which its checks say themselves.
+        return await self._ask(operation, asked, seconds or self._probe_seconds)
 
     def obstacle(self, requirement: Requirement, binding: str, seconds: float = 0.0) -> CheckResult | None:
         """Return the result of a check that cannot be made on this interface, or not any more; None where it can be.
@@ -477,7 +466,7 @@ class Steadiness:
             shown = (found[0].failures[0], *([found[0].recovered] if found[0].recovered else []))
             causes.append(Cause("send", what, "a result for each of them", shown, _is_failure))
         for task_id, lost in list(self._lost.items())[:2]:
-            looks = [await _look(ask, task_id) for _ in range(_TIMES)]
+            looks = [await ask("GetTask", {"id": task_id}, _LOOK_SECONDS) for _ in range(_TIMES)]
             there = [reply.exchange for reply in looks if reply is not None and reply.ok]
             if 0 < len(there) < _TIMES:
                 where = f"the task {task_id!r} is there in {len(there)} of {_TIMES} calls of GetTask"
@@ -485,13 +474,6 @@ class Steadiness:
                 causes.append(Cause("get-task", what, "the same task in every call", (lost, there[0]), _is_about_tasks))
                 break
         return causes
-
-
-async def _look(ask: Ask, task_id: str) -> WireReply | None:
-    try:
-        return await ask("GetTask", {"id": task_id}, _LOOK_SECONDS)
-    except (SkipCheck, NoAnswer):
-        return None
 
 
 def _exchanges(result: CheckResult) -> list[Exchange]:

@@ -183,23 +183,24 @@ class Session:
         named = (None if is_old else self.target.version) if version is UNSET else version
         return WireRequest(operation, sent, version_header=None if named is None else str(named), **options)
 
-    async def ask(self, operation: str, params: Mapping[str, Any], timeout: float) -> WireReply:
-        """Ask something on the judge's own account, with parameters in the form of 1.0.
+    async def ask(self, operation: str, params: Mapping[str, Any], timeout: float = _ONE_SECONDS) -> WireReply | None:
+        """Ask something on the judge's own account, with parameters in the form of 1.0; None where there is no asking.
 
-        :raises SkipCheck: if the binding has no form for the request.
+        That is an interface that cannot be opened, or a binding without a form for the request: its checks say so.
         """
         headers = self.target.extension_headers
-        return await self._call_noting(self.request(operation, params, headers=headers, timeout=timeout))
+        with contextlib.suppress(SkipCheck, NoAnswer):
+            return await self._call_noting(self.request(operation, params, headers=headers, timeout=timeout))
+        return None
 
     async def _spoken_instead(self) -> str:
         other = Session(replace(self.target, version="1.0" if self.target.version == "0.3" else "0.3"))
         try:
-            reply = await other.ask("GetTask", {"id": str(uuid.uuid4())}, _ONE_SECONDS)
-        except (SkipCheck, NoAnswer):
-            return ""
+            reply = await other.ask("GetTask", {"id": str(uuid.uuid4())})
         finally:
             await other.close(0)
-        return other.target.version if reply.error is not None and reply.error.name == "TaskNotFoundError" else ""
+        error = reply.error if reply is not None else None
+        return other.target.version if error is not None and error.name == "TaskNotFoundError" else ""
 
     async def _call(self, request: WireRequest) -> WireReply:
         if self._wire is None:
@@ -251,7 +252,7 @@ class Session:
         # Configurations first: cancelling a task would notify the hooks once more.
         await asyncio.gather(*map(self._find_configs, self.configured_tasks))
         deletions = [
-            self._quietly("DeleteTaskPushNotificationConfig", {"taskId": task, "id": config})
+            self.ask("DeleteTaskPushNotificationConfig", {"taskId": task, "id": config})
             for task, config in self.created_configs
         ]
         await asyncio.gather(*deletions)
@@ -262,12 +263,12 @@ class Session:
 
     async def _cancel_left(self, but: Container[str] = ()) -> set[str]:
         left = {task for task, over in self.created_tasks.items() if not over and task not in but}
-        await asyncio.gather(*(self._quietly("CancelTask", {"id": task}) for task in left))
+        await asyncio.gather(*(self.ask("CancelTask", {"id": task}) for task in left))
         return left
 
     async def _find_configs(self, task: str) -> None:
         """Learn the ids of the configurations that came with a task's message: the agent gave them."""
-        listed = await self._quietly("ListTaskPushNotificationConfigs", {"taskId": task})
+        listed = await self.ask("ListTaskPushNotificationConfigs", {"taskId": task})
         self.created_configs |= {(task, id) for id in config_ids(listed.result)} if listed is not None else set()
 
     async def _find_unanswered(self) -> None:
@@ -288,7 +289,7 @@ class Session:
         token = ""
         for _ in range(_PAGES):
             page = {"pageSize": 100, "historyLength": 20, **({"pageToken": token} if token else {})}
-            listed = await self._quietly("ListTasks", page)
+            listed = await self.ask("ListTasks", page)
             result = as_object(listed.result if listed is not None else None)
             for task in as_objects(result.get("tasks")):
                 found = message_ids(task) & self.unanswered.keys()
@@ -310,11 +311,6 @@ class Session:
         return (
             f"not answered when this ended: {asked} to {self.target}; tasks of theirs may still run" if number else ""
         )
-
-    async def _quietly(self, operation: str, params: dict[str, Any]) -> WireReply | None:
-        with contextlib.suppress(SkipCheck, NoAnswer):
-            return await self.ask(operation, params, _ONE_SECONDS)
-        return None
 
 
 def _message_id(request: WireRequest) -> str:

@@ -152,6 +152,11 @@ class ReplyError:
         return bool(self.grpc_status) and self.grpc_status in (row.grpc, row.grpc_old)
 
     @property
+    def shape(self) -> tuple[object, ...]:
+        """What a program can tell it apart by: texts may differ, as they name ids."""
+        return self.name, self.code, self.http_status, self.grpc_status, self.reason
+
+    @property
     def is_internal(self) -> bool:
         """Whether it says that the server broke down."""
         broken = self.name == "InternalError" or self.grpc_status in ("INTERNAL", "UNKNOWN")
