@@ -53,8 +53,6 @@ PROTOCOL_FILE = "conformance.json"
 """The file of a protocol's report, as ``a2a-bench check --format json`` writes it."""
 
 _ANSWER_SECONDS = 10.0
-_WAIT = 10.0
-"""Seconds in which an agent that was just started has to answer."""
 
 _NETWORK_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir")
 """Environment variables that connections to a caller's agent may use, beside the token that is for this agent."""
@@ -67,6 +65,7 @@ class Progress:
     :param what: the unit that is counted: ``trials`` or ``checks``.
     :param errors: how many could not be evaluated.
     :param cost: dollars so far, as far as agents and models report them.
+    :param awaited: the agent's URL, until it has answered.
     """
 
     what: str = "trials"
@@ -75,10 +74,13 @@ class Progress:
     passed: int = 0
     errors: int = 0
     cost: float | None = None
+    awaited: str = ""
 
     @property
     def text(self) -> str:
         """Return it in one line."""
+        if self.awaited:
+            return f"waiting for the agent at {self.awaited}"
         text = f"{self.done} of {self.total} {self.what} done, {self.passed} passed"
         if self.errors:
             text += f", {self.errors} could not be evaluated"
@@ -145,7 +147,7 @@ class Assessment:
     ) -> None:
         self.name = name
         self.plan = plan
-        self.progress = Progress(total=len(plan.keys))
+        self.progress = Progress(total=len(plan.keys), awaited=redact_url(plan.request.agent, query=False))
         self._terms = terms
         self._directory = terms.directory(name)
         token = plan.settings.auth_env
@@ -224,7 +226,8 @@ class Assessment:
             raise AssessmentFailed(f"{_IMPOSSIBLE}: the {player}: {problem}")
         with AgentConnection(self._config(target)) as connection:
             with self._stop.ends_waiting():
-                card = connection.wait_until_ready(max(_WAIT, connection.config.wait))
+                card = connection.wait_until_ready(min(connection.config.wait, self._terms.seconds))
+            self.progress = dataclasses.replace(self.progress, awaited="")
             chosen = choose_interface(card, target.protocol, target.transport)
             agent, interface = card.title, f"A2A {chosen.version} {chosen.transport}"
             log.info("assessment begun", extra={"assessment": self.name, "agent": agent, "interface": interface})

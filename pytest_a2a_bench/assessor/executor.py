@@ -298,6 +298,7 @@ class AssessmentExecutor(AgentExecutor):
     def close(self) -> None:
         """Stop everything, so that it can be taken up again."""
         self.is_closing = True
+        log.info("stopping", extra={"interrupted": len(self._queue.running), "waiting": len(self._queue.waiting)})
         for assessment in list(self.running.values()):
             assessment.stop()
 

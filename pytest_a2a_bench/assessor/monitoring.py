@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolReturned, TrialResult
 from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.results.assessments import Record
-from pytest_a2a_bench.text import one_line
+from pytest_a2a_bench.text import announce_with, one_line
 from pytest_a2a_bench.trials.trial import Trial, TrialObserver
 
 log = logging.getLogger(__name__)
@@ -177,6 +177,8 @@ class Logged(TrialObserver):
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _OF_CLIENTS = ("a2a.server.routes", "a2a.compat", "a2a.server.request_handlers", "a2a.server.tasks", "a2a.utils")
 """Loggers of the SDK that write tracebacks of clients' mistakes, which the answers already name."""
+_OF_QUEUES = "a2a.server.events"
+"""The SDK's logger that warns several times of every task that is interrupted when the process stops."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -206,3 +208,5 @@ def log_as_json() -> None:
     logging.getLogger("pytest_a2a_bench.assessor").setLevel(logging.INFO)
     for name in _OF_CLIENTS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger(_OF_QUEUES).setLevel(logging.ERROR)
+    announce_with(log.info)

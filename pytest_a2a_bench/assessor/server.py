@@ -70,7 +70,8 @@ _STYLE = """
 body { background: Canvas; color: CanvasText; font: 1rem/1.5 system-ui, sans-serif; margin: 2rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border-top: 1px solid color-mix(in srgb, CanvasText 25%, Canvas); padding: .5rem; text-align: left;
-  vertical-align: top; overflow-wrap: anywhere; }
+  vertical-align: top; }
+td:nth-child(4), td:nth-child(5) { overflow-wrap: anywhere; }
 @media (max-width: 640px) { body { margin: 1rem; } tr, th, td { display: block; border: 0; padding: .15rem 0; }
   tr { border-top: 1px solid; padding: .75rem 0; } thead { display: none; } }
 """

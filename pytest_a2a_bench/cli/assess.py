@@ -7,6 +7,7 @@ every trial could be evaluated, and 1 if not.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 import os
@@ -31,6 +32,7 @@ from pytest_a2a_bench.language_models import limit_rate
 from pytest_a2a_bench.listener import read_bind_address
 from pytest_a2a_bench.redact import Secret, dump_json
 from pytest_a2a_bench.results.store import save
+from pytest_a2a_bench.text import waiting_for
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted, without_sdk_spans
 
 if TYPE_CHECKING:
@@ -152,8 +154,16 @@ def _serve(namespace: Namespace, loaded: Loaded) -> int:
         limit_rate(namespace.model_rate)
     port = DEFAULT_PORT if namespace.port is None else namespace.port
     options = ServerOptions(namespace.host, port, namespace.card_url, database)
+    starting = contextlib.ExitStack()
+
+    def announce(served: Served) -> None:
+        starting.close()
+        print(f"assessor answers at {served.url} (card {served.card_url}, Ctrl-C stops it)", flush=True)
+
     try:
-        asyncio.run(serve(options, _terms(namespace, settings), callers, _announce, tracing))
+        with starting:
+            starting.enter_context(waiting_for("the benchmarks, which take seconds to load"))
+            asyncio.run(serve(options, _terms(namespace, settings), callers, announce, tracing))
     except KeyboardInterrupt:
         pass
     finally:
@@ -168,10 +178,6 @@ def _tracing(otel: str) -> Tracing:
     from pytest_a2a_bench.tracing.otel import open_tracing  # needs the extra "otel"
 
     return open_tracing()
-
-
-def _announce(served: Served) -> None:
-    print(f"assessor answers at {served.url} (card {served.card_url}, Ctrl-C stops it)", flush=True)
 
 
 def _terms(namespace: Namespace, settings: Settings) -> Terms:

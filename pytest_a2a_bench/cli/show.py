@@ -1,7 +1,7 @@
 """``a2a-bench show [WHAT]``: one conversation in a terminal, or why the trials of a run failed, or the page of a run.
 
 WHAT is a trial's file, its key, its node id, or a part of its key, such as ``airline/12``; of a task with several
-trials it is the first that failed. Without WHAT the failed trials are grouped by cause;
+trials it is the first that failed. Without WHAT, or with a results directory, the failed trials are grouped by cause;
 ``--why`` does so for those that WHAT names; for one that was lost to noise it is run again to find the noise that did
 it. ``--browser`` serves the page of a run, while it goes on and after it.
 """
@@ -72,6 +72,8 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Print a conversation or the causes of failures, or serve the page."""
+    if namespace.what is not None and (Path(namespace.what) / manifest.NAME).exists():
+        namespace.results, namespace.what = Path(namespace.what), None
     directory: Path = namespace.results or configured_results(namespace)
     if namespace.browser:
         if namespace.what is not None:

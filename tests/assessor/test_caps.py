@@ -34,6 +34,14 @@ def saying(text: str | Callable[[Request], str], **usage: float) -> Callable[[Re
     return handle
 
 
+def test_waiting_for_an_agent_is_said_and_ends_with_the_time(tmp_path: Path) -> None:
+    gone = "http://127.0.0.1:9/"
+    with served(Terms(tmp_path / "r", guard=LOCAL, seconds=6)) as url:
+        with asking(Caller(url), gen3(gone, domain="mock", wait=600), f"waiting for the agent at {gone}") as received:
+            pass
+    assert (received.state, "cannot connect" in received.text) == ("failed", True), received
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("domain", ["mock", "conformance"])
 def test_no_assessment_is_longer_than_allowed(tmp_path: Path, domain: str) -> None:
@@ -204,8 +212,7 @@ def test_invalid_json_is_asked_for_again(tmp_path: Path) -> None:
     assert RULE[:40] in entry["trajectory"][0]["observation"]
 
 
-def test_an_agent_that_goes_away_is_an_error_and_no_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
+def test_an_agent_that_goes_away_is_an_error_and_no_score(tmp_path: Path) -> None:
     with raw_agent(lambda _: None) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
         received = Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1))
     assert (received.state, received.artifacts) == ("failed", [])

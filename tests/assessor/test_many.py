@@ -60,10 +60,7 @@ def run_directly(pytester: pytest.Pytester, agent: str, config: Mapping[str, Any
     return facts(list(manifest.load_selected(pytester.path / name).results))
 
 
-def test_ten_at_once_come_to_the_numbers_of_direct_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester
-) -> None:
-    monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.2)
+def test_ten_at_once_come_to_the_numbers_of_direct_runs(tmp_path: Path, pytester: pytest.Pytester) -> None:
     terms = Terms(tmp_path / "results", guard=LOCAL, at_once=10, per_caller=10, settings=Settings(concurrency=2))
     with (
         agent_served("oracle") as good,

@@ -88,9 +88,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory, noop_url: str) -> Iterator[st
     with served(terms) as url, agent_served("oracle?latency=30") as slow:
         caller = Caller(url)
         for request in (gen3(noop_url, domain="mock", num_tasks=3), gen3("http://127.0.0.1:9/", domain="mock")):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
-                wait_for_end(results, caller.ask(request))
+            wait_for_end(results, caller.ask(request))
         asked = gen3(slow.url, domain="mock", num_tasks=1, tag_trials=True)
         with asking(caller, asked, "working") as first, asking(caller, asked, "working") as second:
             yield url

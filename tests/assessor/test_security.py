@@ -269,8 +269,7 @@ def test_a_caller_chooses_models_but_never_their_keys(tmp_path: Path) -> None:
     assert plan(request, terms, {"OPENAI_API_KEY": "x"}).settings.user_llm == "openai/one"
 
 
-def test_inner_addresses_are_refused_for_agents_and_webhooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
+def test_inner_addresses_are_refused_for_agents_and_webhooks(tmp_path: Path) -> None:
     with served(Terms(tmp_path / "results", guard=Guard())) as url, raw_agent(lambda _: None) as inner:
         for domain in ("mock", "conformance"):
             received = Caller(url).ask(gen3(inner.url, domain=domain))
@@ -284,8 +283,7 @@ def test_inner_addresses_are_refused_for_agents_and_webhooks(tmp_path: Path, mon
         assert inner.requests == []
 
 
-def test_a_card_cannot_lead_to_an_inner_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
+def test_a_card_cannot_lead_to_an_inner_address(tmp_path: Path) -> None:
     with raw_agent(lambda _: response({})) as secret, raw_agent(lambda _: None) as agent:
         place = secret.url.replace("127.0.0.1", "127.0.0.2")
         agent.card["supportedInterfaces"] = [{"url": place, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]

@@ -124,6 +124,7 @@ def test_logs_tell_of_each_step_and_of_no_word(
         return [pick(line) for line in lines if line["message"] == message]
 
     assert len(of("assessment accepted")) == len(of("assessment ended")) == 1
+    assert of("stopping", lambda line: (line["interrupted"], line["waiting"])) == [(0, 0)]
     assert of("assessment accepted", lambda line: line["agent"]) == [agent.url]
     assert of("assessment begun", lambda line: line["agent"].split(" 0.")[0]) == ["pytest-a2a-bench noop"]
     assert len(of("trial begun")) == len(of("trial evaluated")) == len(of("trial ended")) == 20
@@ -168,8 +169,7 @@ def ask_org(request: Request) -> bytes:
     return rpc({"message": {**message, "metadata": {"usage": usage}}}, request)
 
 
-def test_numbers_are_those_of_what_was_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
+def test_numbers_are_those_of_what_was_done(tmp_path: Path) -> None:
     with raw_agent(ask_org) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
         caller = Caller(url)
         received = caller.ask(gen3(agent.url, domain="mini", task_category="handle_time", max_tasks=3, max_turns=2))

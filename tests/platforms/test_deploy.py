@@ -133,7 +133,12 @@ class TestImage:
         assert sorted(sources) == sorted(allowed)
         assert all((ROOT / source).exists() for source in sources)
         assert os.access(ENTRYPOINT, os.X_OK)
-        parsed(["assess", *json.loads(next(value for name, value in found if name == "CMD"))])
+
+    def test_no_arguments_of_its_own_win_over_the_port_and_platforms_ask_for_its_card_by_curl(self) -> None:
+        found = dict(self.instructions())
+        assert "CMD" not in found
+        assert "curl -fsS http://127.0.0.1:${PORT:-9009}/healthz" in found["HEALTHCHECK"]
+        assert " curl " in next(value for name, value in self.instructions() if "apt-get" in value)
 
     def test_its_extras_are_ours(self) -> None:
         install = next(value for name, value in self.instructions() if name == "RUN" and "pip install" in value)

@@ -299,7 +299,7 @@ def test_many_misses_are_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture
         "  3x agent: called update_reservation_baggages with a wrong total_baggages "
         "[airline/9, airline/10, airline/11]",
     ]
-    assert main(["show", "--results", str(tmp_path)]) == 0
+    assert main(["show", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("12 of 12 trials did not pass, for 2 reasons\n1. 9x agent: never called cancel_reservation")
     assert "run again: pytest --a2a-endpoint URL 'a2a/airline::test_airline[9-t0]'" in text
