@@ -115,7 +115,6 @@ def test_ten_tenths_are_one() -> None:
     assert parse_faults([f"{name}=0.1" for name in names]) == dict.fromkeys(names, 0.1)
 
 
-STATUS = {"message": {"taskId": "t", "parts": [{"taskId": "x"}]}}
 TASK: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 5,

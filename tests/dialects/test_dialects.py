@@ -39,7 +39,6 @@ CALL = ToolCall("get_user", {"id": "u1"})
 CALL_JSON = '{"name": "get_user", "arguments": {"id": "u1"}}'
 GENERAL = [n for n in dialects.names() if n not in ORG_DIALECTS]
 NAMED = [n for n in GENERAL if n != "auto"]
-TEXTUAL = [n for n in NAMED if n != "data"]
 
 
 def text(value: str) -> tuple[Part, ...]:

@@ -356,7 +356,6 @@ def impatient(message: Message) -> Message | None:
     )
 
 
-_RPC = "JSONRPC"
 # Where there is no report named, it is what proxies and their libraries are known to do.
 FAULTS = (
     # The card.

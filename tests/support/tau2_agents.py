@@ -19,7 +19,6 @@ from tau2_phrases import Phrasings, words
 Call = tuple[str, dict[str, Any]]
 Step = tuple[str, str, dict[str, Any]]
 Play = Generator["str | Call", str, None]
-READS = ("get_", "find_", "search_", "list_", "calculate", "think", "check_")
 
 
 class GaveUp(Exception):

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from trials import RunTrials
 from user_agents import Speaker, heard, served_brain
 
 from pytest_a2a_bench.agents.brain import Conversation
-from pytest_a2a_bench.agents.options import start_builtin
+from pytest_a2a_bench.agents.options import BuiltinAgent
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
@@ -55,20 +55,12 @@ def user_says(request: dict[str, Any]) -> Step:
     return say("Please create a task for me.") if said == 0 else say("Thank you. ###STOP###")
 
 
-@pytest.fixture(scope="module")
-def started() -> Iterator[str]:
-    """URL of an agent with a model of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_API_KEY", "test")
-        with start_builtin(agents_model().spec) as process:
-            yield process.url
-
-
 @pytest.fixture
-def agent(started: str) -> str:
-    """URL of that agent, whose model says what these tests are about, whatever it said before."""
+def agent(builtin: Callable[[str], BuiltinAgent], monkeypatch: pytest.MonkeyPatch) -> str:
+    """URL of an agent with a model of its own, which says what these tests are about."""
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
     agents_model().play(agent_says)
-    return started
+    return builtin(agents_model().spec).url
 
 
 @pytest.fixture

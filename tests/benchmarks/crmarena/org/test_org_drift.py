@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from mini_org.org import schema_rows
 from one_test import in_one_test
-from small_org import open_small_org, plain
+from small_org import plain
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, OrgSchema, SObject, read_published, standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import SHARES, DriftLevel, drift_schema, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 
 _LEVELS: list[DriftLevel] = ["low", "medium", "high"]
-
-
-@pytest.fixture(scope="module")
-def org() -> Iterator[LocalOrg]:
-    org = open_small_org()
-    yield org
-    org.close()
 
 
 def _renamed(level: DriftLevel, seed: int = 0) -> dict[tuple[str, str], str]:

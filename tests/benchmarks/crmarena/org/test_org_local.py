@@ -6,7 +6,6 @@ import json
 import sqlite3
 import threading
 import tomllib
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import date
 from importlib import resources
@@ -31,13 +30,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org import (
 )
 from pytest_a2a_bench.benchmarks.crmarena.org.local import Connection, LocalOrg
 from pytest_a2a_bench.errors import ConfigurationError, HarnessError
-
-
-@pytest.fixture(scope="module")
-def org() -> Iterator[LocalOrg]:
-    org = open_small_org()
-    yield org
-    org.close()
 
 
 def _database(path: Path, *statements: str) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +20,12 @@ from small_org import (
     PRODUCTS,
     TASKS,
     USERS,
-    open_small_org,
     plain,
 )
 from soql_cases import FOUND, GIVEN, REFUSED
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-
-
-@pytest.fixture(scope="module")
-def org() -> Iterator[LocalOrg]:
-    org = open_small_org()
-    yield org
-    org.close()
 
 
 @in_one_test(("query", "records"), GIVEN.items(), ids=lambda each: str(each)[:70])

@@ -16,14 +16,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import FUNCTIONS
 
-
-@pytest.fixture(scope="module")
-def org() -> Iterator[LocalOrg]:
-    org = open_small_org()
-    yield org
-    org.close()
-
-
 # Every kind of field in every place of a query: an answer or a refusal, and never SQL that SQLite refuses.
 
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from one_test import in_one_test
-from small_org import ARTICLES, open_small_org, plain
+from small_org import ARTICLES, plain
 from soql_cases import SEARCHES
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 
 _KNOWLEDGE = "RETURNING Knowledge__kav(Id)"
-
-
-@pytest.fixture(scope="module")
-def org() -> Iterator[LocalOrg]:
-    org = open_small_org()
-    yield org
-    org.close()
 
 
 #: What stands between the braces, and the numbers of the articles that it finds.
