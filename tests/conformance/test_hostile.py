@@ -14,12 +14,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from examples import sampled
+from examples import rotating, sampled
 from faulty.card import build_card
 from faulty_server import serve_app
 from judged import collect
 from mutation import PROMPTS
-from rotating import rotating
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from examples import sampled
+from examples import rotating, sampled
 from faulty.catalogue import FAULTS, SINGLE
 from faulty.fault import VARIANTS, Fault, Json
 from faulty.faults_errors import BREAKDOWNS, breaking
 from faulty_server import TOKENS, serve_faulty, start_faulty
 from judged import collect
 from mutation import OTHER_TOKEN_ENV, judge, judge_again, judge_url, targets
-from rotating import rotating
 
 from pytest_a2a_bench.conformance import checks
 from pytest_a2a_bench.conformance.card import fetch_card_async

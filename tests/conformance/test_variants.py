@@ -10,11 +10,11 @@ from collections.abc import Container
 
 import pytest
 from a2a import types
+from examples import rotating
 from faulty import agent, odd_writing
 from faulty.catalogue import CROSSED, FAULTS
 from faulty.fault import HTTP, Fault, FaultyCall, Json, Packet
 from mutation import judge
-from rotating import rotating
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
 from pytest_a2a_bench.conformance.finding import VERSIONS, Requirement

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import rotating
 from harness import Bench, junit_cases, junit_properties
-from rotating import rotating
 
 from pytest_a2a_bench.benchmarks.tau2 import index
 

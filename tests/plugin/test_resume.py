@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import rotating
 from harness import Bench, junit_cases, junit_properties, log_of, wait_for
-from rotating import rotating
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results import manifest, merge

@@ -82,16 +82,7 @@ def serve_faulty(
 
 
 @contextlib.contextmanager
-def start_faulty(
-    fault: str | None = None,
-    variant: str = "auto",
-    *,
-    step: float = 0.2,
-    transport: str = "all",
-    protocol: str = "both",
-) -> Iterator[Started]:
+def start_faulty(fault: str | None = None, variant: str = "auto", **options: Any) -> Iterator[Started]:
     """Serve it in a thread of its own."""
-    with served_in_thread(
-        lambda: serve_faulty(fault, variant, step=step, transport=transport, protocol=protocol)
-    ) as running:
+    with served_in_thread(lambda: serve_faulty(fault, variant, **options)) as running:
         yield Started(running.url, running.url + CARD_PATH.lstrip("/"))

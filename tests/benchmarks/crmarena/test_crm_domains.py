@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from crm_trials import settings
+from crm import settings
 from mini_org.org import build
 from salesforce_server import serve
 from trials import run_against

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crm import MINI, keys, measured, settings
 from crm_checkout import write_checkout
-from crm_trials import MINI, keys, measured, settings
 from fake_llm import FakeLLM, Step, call, say, status
 from llm_agent import agents_model
 from trials import RunTrials

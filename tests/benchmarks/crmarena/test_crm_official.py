@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crm import MINI, crm_settings, keys, measured, one_of_each, settings
 from crm_checkout import write_checkout
-from crm_settings import crm_settings
-from crm_trials import MINI, keys, measured, one_of_each, settings
 from fake_llm import FakeLLM, say
 from hypothesis import given
 from hypothesis import strategies as st

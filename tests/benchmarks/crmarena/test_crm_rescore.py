@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crm_trials import MINI, keys, one_of_each, settings, task_of
+from crm import MINI, keys, one_of_each, settings, task_of
 from finished_runs import write_run
 from trials import RunTrials
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from crm_trials import MINI, failed, keys, measured, one_of_each, settings, task_of
+from crm import MINI, failed, keys, measured, one_of_each, settings, task_of
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.crmarena.diagnosis import diagnose

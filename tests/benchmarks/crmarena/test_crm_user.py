@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from crm_trials import MINI, keys, measured, one_of_each, settings
+from crm import MINI, keys, measured, one_of_each, settings
 from fake_llm import FakeLLM, say, status
 from hypothesis import given
 from hypothesis import strategies as st

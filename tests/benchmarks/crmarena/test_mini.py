@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from crm import matches, mini, opened, solve, wrong_answers
 from mini_org.building import key_prefixes
 from mini_org.files import make_files
 from mini_org.near_makers import MAKERS
@@ -21,7 +22,6 @@ from mini_org.solve.attentive import attentive
 from mini_org.solve.shortcuts import SHORTCUTS
 from mini_org.solve.task import AgentTask
 from mini_org.words import TERRITORIES
-from mini_orgs import matches, mini, opened, solve, wrong_answers
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted

@@ -1,5 +1,3 @@
-"""Real trials without pytest's own machinery: a built-in agent, the client, the runner."""
-
 from __future__ import annotations
 
 import json
@@ -7,14 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trial_fixtures import builtin, event_loop_for_litellm, run_trials
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
-
-__all__ = ["builtin", "event_loop_for_litellm", "run_trials"]
 
 
 @pytest.fixture

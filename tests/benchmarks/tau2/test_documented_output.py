@@ -1,48 +1,26 @@
-"""The tutorial of a gate in ten minutes prints what the page says."""
+"""The tutorials print what their pages say: a gate in ten minutes, and a failing merge from red to green."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import documented_output
-import failing_merge
 import pytest
-import ten_minutes
+from documented_output import STORIES, blocks, hold, read, without_names, without_times
 
 
 @pytest.mark.slow
-def test_the_ten_minutes_are_as_they_are_reported(tmp_path: Path) -> None:
-    found = ten_minutes.hold(tmp_path)
-    page = documented_output.blocks(ten_minutes.PAGE)
-    assert page.keys() == found.keys()
-    for name, text in found.items():
-        assert ten_minutes.same_anywhere(text) == ten_minutes.same_anywhere(page[name])
+@pytest.mark.parametrize("story", STORIES)
+def test_a_page_shows_what_its_commands_print(story: str, tmp_path: Path) -> None:
+    found, page = hold(story, tmp_path), blocks(story)
+    same = without_names if story == "ten-minutes" else without_times
+    assert {name: same(text) for name, text in found.items()} == {name: same(text) for name, text in page.items()}
 
 
-def test_the_commands_of_the_ten_minutes_are_on_the_page() -> None:
-    page = ten_minutes.PAGE.read_text(encoding="utf-8")
-    for command, _ in ten_minutes.STEPS.values():
-        assert f"    {command}\n" in page
+@pytest.mark.parametrize("story", STORIES)
+def test_the_commands_are_on_the_page(story: str) -> None:
+    assert [step.command for step in STORIES[story] if f"    {step.command}\n" not in read(story)] == []
 
 
-# The tutorial of a failing merge, from red to green, prints what the page says.
-
-
-@pytest.mark.slow
-def test_the_story_is_as_it_is_reported(tmp_path: Path) -> None:
-    found = failing_merge.hold(tmp_path)
-    page = documented_output.blocks(failing_merge.PAGE)
-    assert page.keys() == found.keys()
-    for name, text in found.items():
-        assert documented_output.without_times(text) == documented_output.without_times(page[name])
-
-
-def test_the_commands_of_the_page_are_those_of_the_story() -> None:
-    page = failing_merge.PAGE.read_text(encoding="utf-8")
-    for step in failing_merge.STEPS:
-        assert f"    {step.command}\n" in page
-    assert documented_output.without_times("==== 2 passed in 10.37s (0:01:20) ==") == " 2 passed in TIME "
-    assert (
-        documented_output.without_times("100 conversations, 15 s; 0.05 in 40%")
-        == "100 conversations, TIME; 0.05 in 40%"
-    )
+def test_only_times_are_left_out() -> None:
+    assert without_times("==== 2 passed in 10.37s (0:01:20) ==") == " 2 passed in TIME "
+    assert without_times("100 conversations, 15 s; 0.05 in 40%") == "100 conversations, TIME; 0.05 in 40%"

@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from examples import rotating
 from one_test import in_one_test
-from rotating import rotating
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, shortcuts, upstream
 from pytest_a2a_bench.benchmarks.tau2.agent import REFUSED, defuse, is_small

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mini_orgs import mini, opened
+from crm import mini, opened
 from one_test import in_one_test
 from small_org import (
     ACCOUNTS,

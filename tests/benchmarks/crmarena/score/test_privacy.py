@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 
 import pytest
+from crm import mini, opened, solve
 from hypothesis import given
 from hypothesis import strategies as st
 from mini_org.solve import REFUSAL
-from mini_orgs import mini, opened, solve
 from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena.score import score, tells_code

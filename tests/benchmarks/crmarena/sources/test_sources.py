@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crm_settings import crm_settings
+from crm import crm_settings
 from mini_org.org import build
 
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening

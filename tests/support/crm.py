@@ -1,10 +1,12 @@
-"""The mini org behind the query engine, for tests that ask it."""
+"""What tests of CRM tasks share: the mini org behind the query engine, settings, keys, and what came of trials."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import collections
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
+from typing import Any
 
 from mini_org.org import MiniOrg, build
 from mini_org.solve import choose_steps
@@ -13,6 +15,8 @@ from mini_org.solve.task import AgentTask
 from pytest_a2a_bench.benchmarks.crmarena.org import QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.model import TrialKey, TrialResult
 
 
 @cache
@@ -59,3 +63,45 @@ def matches(found: str, task: CrmTask) -> bool:
     if task.kind.answer in ("ids", "bant"):
         return sorted(found.split(", ")) == sorted(task.answers)
     return (found,) == task.answers
+
+
+def crm_settings(**values: Any) -> Settings:
+    """Return settings; what begins with ``crm_`` becomes one of the benchmark's own options."""
+    own = {name: value for name, value in values.items() if name.startswith("crm_")}
+    core = {name: value for name, value in values.items() if name not in own}
+    return Settings(**core, benchmark_options=own)
+
+
+MINI = {task.task_id: task for task in mini().tasks}
+
+
+def settings(**options: Any) -> Settings:
+    return crm_settings(**{"tag_trials": True, "concurrency": 4, **options})
+
+
+def keys(domain: str = "mini", tasks: Iterable[str] | None = None) -> list[TrialKey]:
+    return [TrialKey("crmarena", domain, task_id) for task_id in (MINI if tasks is None else tasks)]
+
+
+def one_of_each(step: int = 1, number: int = 0) -> list[str]:
+    """Return the id of one task of every category (or of every ``step``-th)."""
+    return [task_id for task_id in MINI if task_id.endswith(f"-{number:02d}")][::step]
+
+
+def task_of(result: TrialResult) -> CrmTask:
+    return MINI[result.key.task_id]
+
+
+def failed(results: Iterable[TrialResult]) -> dict[str, list[str]]:
+    """Return by category what did not succeed, and why."""
+    found: dict[str, list[str]] = collections.defaultdict(list)
+    for result in results:
+        if not result.success:
+            note = result.reward_info.note if result.reward_info else ""
+            found[task_of(result).category].append(f"{result.key}: {result.status} {result.error or note}")
+    return dict(found)
+
+
+def measured(result: TrialResult, name: str) -> float:
+    """Return one of the counts of a conversation."""
+    return float(result.provenance["measured"][name])

@@ -1,4 +1,4 @@
-"""Real trials against built-in agents, over real HTTP: fixtures that ``conftest.py`` of a directory imports."""
+"""Real trials without pytest's own machinery: a built-in agent, over real HTTP, the client, the runner."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from pytest_a2a_bench.agents.options import BuiltinAgent, start_builtin
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 
-_STARTED: dict[str, BuiltinAgent] = {}
-
 
 @pytest.fixture(scope="session")
 def builtin() -> Iterator[Callable[[str], BuiltinAgent]]:
-    """Start built-in agents by their spec, each once per process: several directories have this fixture."""
+    """Start built-in agents by their spec, each once per process."""
+    started: dict[str, BuiltinAgent] = {}
 
     def get(spec: str) -> BuiltinAgent:
-        if spec not in _STARTED:
+        if spec not in started:
             # One with LiteLLM takes five seconds of a processor to start, for which a busy machine takes minutes.
-            _STARTED[spec] = start_builtin(spec, timeout=300)
-        return _STARTED[spec]
+            started[spec] = start_builtin(spec, timeout=300)
+        return started[spec]
 
     yield get
-    while _STARTED:
-        _STARTED.popitem()[1].stop()
+    for agent in started.values():
+        agent.stop()
 
 
 @pytest.fixture
