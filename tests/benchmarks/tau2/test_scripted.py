@@ -71,6 +71,9 @@ TALKS: dict[str, list[tuple[str, str | None]]] = {
         ("Shall I cancel reservation EHGLP7?", "No, that is not right. The reservation should be EHGLP3, not EHGLP7."),
         ("Then I will cancel EHGLP3, ok?", YES),
     ],
+    "agrees to an offer that is laid out under headings, which ask for nothing": [
+        ("I can do that:\n- What: cancellation\n- Which booking: EHGLP3\n- Reason: no longer needed\nShall I?", YES),
+    ],
     "refuses what it never wanted": [
         ("Would you like me to send you a certificate of $50?", "No. I don't want to get that certificate.")
     ],
@@ -188,6 +191,8 @@ def test_it_does_nothing_that_nobody_asked_for(text: str) -> None:
         ("Could you take the VPN down?", ["disconnect_vpn"]),
         ("Opt for 4G/5G as your network type.", ["set_network_mode_preference"]),
         ("Turn the device off completely and then back on.", ["reboot_device"]),
+        # The thing stands at the end of a menu's path, its state at the beginning.
+        ("Please turn it **on** under **Settings → Network & Internet → Mobile Data**.", ["toggle_data"]),
         # These only look, or wait, or speak of later.
         ("Have a quick look at your SIM card, please.", ["check_sim_status"]),
         ("Please disconnect your VPN for now; you can always reconnect later.", ["disconnect_vpn"]),

@@ -299,6 +299,9 @@ def _changes(thing: _Thing, clause: Clause, text: str, *, looks: bool, instructs
     :param instructs: it can mean nothing but a change, whatever its verb.
     """
     body = _EITHER.sub(" ", clause.body)
+    if clause.menus and not (_OFF.search(body) or _ON.search(body)):
+        # "Turn it on under Settings > Mobile data": the path's beginning says how the last of its entries shall stand.
+        body = _EITHER.sub(" ", " ".join((*clause.menus, body)))
     # A mode that is named is the step.
     named = thing.itself or (thing.change == "network_mode" and _mode(body) and _PREFERRED.search(text))
     if not (instructs or thing.is_switch or named or _DOES.search(body)):

@@ -68,6 +68,8 @@ _SHORTHAND = re.compile(rf"(?<![\w'/.-])(?:{'|'.join(_LONG)})(?![\w'/-])", re.I)
 _LIST_ENTRY = re.compile(r":?\s*\n\s*(?:[-*\u2022]|\d[.)])\s*")
 """The beginning of a list's entry: the list belongs to the sentence before it."""
 _BULLET = re.compile(r"^[ \t]*(?:[-*\u2022\u25cf\u25aa\u2013]|\(?(?:\d+|[a-z])[.)]|step \d+[:.)])[ \t]*", re.M | re.I)
+_GIVEN = re.compile(r"^[ \t]*[-*\u2022\u2013] ?[^:?\n]{1,40}:[ \t]+[^:?\n]+$", re.M)
+"""An entry with a value: "- New status: active"."""
 _LIST_NUMBER = re.compile(r"(?:(?<=[:;,.]\s)|(?<=^))\(?\d+[.)]\s+", re.M)
 _READ = 8_000
 _SENTENCE = re.compile(r"(?<=[.!?;])[\"')\u201d]*\s+|\n+")
@@ -432,7 +434,8 @@ class Reading:
         """Keys of :data:`SLOTS` that it asks for: in clauses that ask, instruct or need something, or only name it."""
         offered = [plain(sentence) for sentence in self._deciding] if self._offer else []
         asking: list[str] = []
-        for clause in clauses(self._rest):
+        # Beside a yes-or-no question, entries with values ("- How much: 2 GB") are given.
+        for clause in clauses(_GIVEN.sub("", self._rest) if self.decision else self._rest):
             body = EMAIL_ADDRESS.sub("email", clause.body)
             if not any(plain(clause.body) in sentence for sentence in offered) and self._wants(clause, body):
                 asking.append(body)
