@@ -17,6 +17,7 @@ import os
 import re
 import threading
 import time
+import warnings
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -46,7 +47,6 @@ def import_litellm(who: str) -> Any:
         litellm = load_litellm()
     except ImportError as error:
         raise MissingExtraError("litellm", "tau2", detail=f"{who} needs it") from error
-    litellm.suppress_debug_info = True
     litellm.drop_params = True
     return litellm
 
@@ -260,6 +260,12 @@ def load_litellm() -> Any:
     """
     with contained_imports():
         litellm = importlib.import_module("litellm")
+        litellm.suppress_debug_info = True
+        # A first call, which is answered in the process, imports modules that warn of LiteLLM's own types. LiteLLM's
+        # filters against that end with the test in which it was imported.
+        with warnings.catch_warnings(), contextlib.suppress(Exception):
+            warnings.simplefilter("ignore")
+            litellm.completion(model="gpt-4o", messages=[{"role": "user", "content": "-"}], mock_response="-")
         # Sets TIKTOKEN_CACHE_DIR whenever it is imported; there is none in older versions.
         with contextlib.suppress(ImportError):
             importlib.import_module("litellm.litellm_core_utils.default_encoding")

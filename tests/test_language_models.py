@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
@@ -29,3 +31,19 @@ def test_requests_to_models_wait_for_their_time(monkeypatch: pytest.MonkeyPatch)
             litellm.completion(model="openai/x", api_base=model.api_base, api_key="key", messages=messages)
         asyncio.set_event_loop(None)
     assert waited == [0.25, 0.25]
+
+
+FIRST_CALL = """
+import warnings
+from pytest_a2a_bench.language_models import load_litellm
+with warnings.catch_warnings():
+    litellm = load_litellm()
+warnings.simplefilter("error", UserWarning)
+litellm.completion(model="gpt-4o", messages=[{"role": "user", "content": "Hello"}], mock_response="Hi")
+"""
+
+
+@pytest.mark.slow
+def test_the_first_call_warns_of_nothing_although_litellms_filters_ended_with_another_test() -> None:
+    """The modules that it imports warn of LiteLLM's own types; only a fresh process has not imported them."""
+    subprocess.run([sys.executable, "-c", FIRST_CALL], check=True)
