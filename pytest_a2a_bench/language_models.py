@@ -17,8 +17,8 @@ import os
 import re
 import threading
 import time
-import warnings
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
