@@ -71,9 +71,6 @@ TALKS: dict[str, list[tuple[str, str | None]]] = {
         ("Shall I cancel reservation EHGLP7?", "No, that is not right. The reservation should be EHGLP3, not EHGLP7."),
         ("Then I will cancel EHGLP3, ok?", YES),
     ],
-    "agrees to an offer that is laid out under headings, which ask for nothing": [
-        ("I can do that:\n- What: cancellation\n- Which booking: EHGLP3\n- Reason: no longer needed\nShall I?", YES),
-    ],
     "refuses what it never wanted": [
         ("Would you like me to send you a certificate of $50?", "No. I don't want to get that certificate.")
     ],
@@ -208,6 +205,19 @@ def test_a_verb_that_it_never_met_tells_what_to_do_with_what_only_one_thing_is_d
 ) -> None:
     everything = (*TOOLS, *deeds, "check_sim_status", "connect_vpn", "make_payment", "disconnect_vpn")
     assert [act.name for act in device.instructed(text, everything)] == deeds
+
+
+@in_one_test(
+    "said",
+    [
+        "Line reactivation\n- Current status: suspended\n- New status: active\n\nDo you confirm?",
+        "Line reactivation\n- Current status: suspended\n- New status: active\n\nLook good to you?",
+        "The suspension on your phone line will be lifted. You will need to restart afterwards. May I go ahead?",
+    ],
+)
+def test_an_offer_asks_for_none_of_its_values_and_for_no_step_yet(said: str) -> None:
+    golds = [("resume_line", {"customer_id": "C1001", "line_id": "L1001"})]
+    assert opened(PHONE, actions=golds, tools=TOOLS).hear(said) == YES
 
 
 def test_it_says_what_of_several_instructions_it_did_not_understand() -> None:

@@ -66,7 +66,7 @@ _WORKING = re.compile(rf"\b(?:{_AT_WORK}|searching|finding|looking|checking|work
 _USER_DOES = (
     r"(?:could|can|would|will) you(?! (?:like|want|be))|(?:have|need|like|ask) you (?:to )?(?!agree|confirm)\w+"
 )
-_ON_THE_PHONE = re.compile(rf"\b(?:{_USER_DOES}|(?:on|from|in) your (?:phone|device)|your settings)\b", re.I)
+_ON_THE_PHONE = re.compile(rf"\b(?:{_USER_DOES}|(?:on|from|in) your (?:phone(?! line)|device)|your settings)\b", re.I)
 _DONE = re.compile(
     rf"\b(done|completed?|processed|success\w*|ha(s|ve) been|i have|is now|are now|was|were|all set)\b|^({CHANGED})\b",
     re.I,

@@ -435,7 +435,8 @@ class Reading:
         offered = [plain(sentence) for sentence in self._deciding] if self._offer else []
         asking: list[str] = []
         # Beside a yes-or-no question, entries with values ("- How much: 2 GB") are given.
-        for clause in clauses(_GIVEN.sub("", self._rest) if self.decision else self._rest):
+        given = self.decision or self._open_question
+        for clause in clauses(_GIVEN.sub("", self._rest) if given else self._rest):
             body = EMAIL_ADDRESS.sub("email", clause.body)
             if not any(plain(clause.body) in sentence for sentence in offered) and self._wants(clause, body):
                 asking.append(body)
