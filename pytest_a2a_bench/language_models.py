@@ -259,7 +259,7 @@ def load_litellm() -> Any:
     :raises ImportError: if it, or something that it needs, is not installed.
     """
     with contained_imports():
-        litellm = importlib.import_module("litellm")
+        litellm: Any = importlib.import_module("litellm")
         litellm.suppress_debug_info = True
         # A first call, which is answered in the process, imports modules that warn of LiteLLM's own types. LiteLLM's
         # filters against that end with the test in which it was imported.
