@@ -10,13 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 from assessor_server import LOCAL, Caller, gen3, served, wait_for_end
+from commands import command
 from raw_agent import RawAgent, Request, raw_agent, response, rpc
 
 from pytest_a2a_bench.assessor.monitoring import JsonFormatter
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.cli import assess
 from pytest_a2a_bench.cli._settings import load_settings
-from pytest_a2a_bench.cli.main import main
 
 CANARY = "canary-agent-2f7c9b1e5d3a8640"
 MISTAKE = "sk-mistake-91d7c5b3a1f20846"
@@ -121,11 +121,10 @@ def test_a_token_written_there_by_mistake_is_quoted_nowhere(tmp_path: Path, logg
     ],
 )
 def test_an_operators_mistakes_are_reported(
-    given: str, received: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    given: str, received: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PURPLE_TOKEN", CANARY)
-    assert main(["assess", "--results", str(tmp_path / "r"), "--agent-token", given, "--port", "99999"]) == 2
-    said = capsys.readouterr().err
+    said = command("assess", "--results", tmp_path / "r", "--agent-token", given, "--port", "99999", code=2).err
     assert received in said
     assert "--port is 99999; give 0 to 65535" in said
     assert MISTAKE not in said

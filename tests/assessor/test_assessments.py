@@ -15,10 +15,10 @@ import httpx
 import pytest
 from assessor_server import LOCAL, Caller, Received, asking, gen3, program, served, wait_for_end
 from builtin_server import served as agent_served
+from commands import command
 from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.assessor.terms import Terms
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.schemas import FORMS
 
@@ -63,16 +63,14 @@ def test_an_assessment_ends_with_one_result(finished: Received) -> None:
         json.loads(finished.summary)
 
 
-def test_other_commands_read_its_results(
-    finished: Received, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_commands_read_its_results(finished: Received, results: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    assert main(["export", "html", str(results / finished.task), "-o", str(page)]) == 0
+    command("export", "html", results / finished.task, "-o", page)
     assert "pytest-a2a-bench oracle" in page.read_text()
     wait_for_end(results, finished)
     for kind in ("run", "verdict", "assessment"):
         FORMS[kind].read(results / finished.task / f"{kind}.json")
-    assert main(["gate", str(results / finished.task), "--write-baseline", str(tmp_path / "baseline.json")]) == 0
+    command("gate", results / finished.task, "--write-baseline", tmp_path / "baseline.json")
 
 
 def test_transcripts_are_their_owners_alone(finished: Received, results: Path) -> None:
@@ -127,7 +125,7 @@ def test_shards_are_the_parts_of_the_whole(url: str, results: Path, oracle_url: 
     assert tasks[0].isdisjoint(tasks[1])
     assert len(tasks[0] | tasks[1]) == 4
     merged = tmp_path / "merged"
-    assert main(["merge", *(str(results / received.task) for received in shards), "-o", str(merged)]) == 0
+    command("merge", *(str(results / received.task) for received in shards), "-o", merged)
     assert len(manifest.load_selected(merged).results) == 4
 
 
@@ -240,9 +238,8 @@ def test_webhooks_hear_of_it(url: str, oracle_url: str) -> None:
 
 
 @pytest.mark.slow
-def test_our_own_suite_finds_nothing_in_it(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", url, "--timeout", "60"]) == 0
-    out = capsys.readouterr().out
+def test_our_own_suite_finds_nothing_in_it(url: str) -> None:
+    out = command("check", url, "--timeout", "60").out
     found = [line for line in out.splitlines() if line.startswith(("WARNED ", "FAILED ", "ERROR "))]
     assert found == []
 

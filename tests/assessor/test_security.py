@@ -15,6 +15,7 @@ import httpx
 import pytest
 from assessor_server import LOCAL, Caller, gen3, served
 from builtin_server import served as agent_served
+from commands import command
 from raw_agent import Request, raw_agent, response, rpc
 from starlette.responses import JSONResponse
 
@@ -27,7 +28,6 @@ from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.cli import assess
 from pytest_a2a_bench.cli._settings import load_settings
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Part
@@ -140,11 +140,8 @@ def test_callers_see_their_own_assessments_only(tmp_path: Path, oracle_url: str)
         (["--card-url", "https://bench.test/"], "--card-url https://bench.test/ can be reached from other machines"),
     ],
 )
-def test_an_operators_mistakes_have_a_line_each(
-    arguments: list[str], received: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert main(["assess", "--results", str(tmp_path / "r"), *arguments]) == 2
-    said = capsys.readouterr().err
+def test_an_operators_mistakes_have_a_line_each(arguments: list[str], received: str, tmp_path: Path) -> None:
+    said = command("assess", "--results", tmp_path / "r", *arguments, code=2).err
     assert received in said
     assert said.count("\n") == received.count("\n") + 1
 

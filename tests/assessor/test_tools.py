@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from assessor_server import LOCAL, Caller, gen3, served
+from commands import refused
 
 from pytest_a2a_bench.assessor.request import BadRequest, parse
 from pytest_a2a_bench.assessor.terms import Terms, known_domains, plan
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.results import manifest
@@ -41,11 +41,9 @@ def test_tools_are_served_to_agents_that_reach_them(tmp_path: Path) -> None:
         settings(offered, "http://agent.example/", tools="native")
 
 
-def test_an_operator_names_a_place_before_anything_is_served(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["assess", "--set", "mcp-bind=0.0.0.0:80"]) == 2
-    assert "the tools' server listens on 0.0.0.0:80, which is no address to call; give its URL too" in (
-        capsys.readouterr().err
-    )
+def test_an_operator_names_a_place_before_anything_is_served() -> None:
+    said = refused("assess", "--set", "mcp-bind=0.0.0.0:80")
+    assert "the tools' server listens on 0.0.0.0:80, which is no address to call; give its URL too" in said
 
 
 def test_an_assessment_by_the_other_door(tmp_path: Path, oracle_url: str) -> None:

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from commands import command
 
-from pytest_a2a_bench.cli.main import main, make_parser
+from pytest_a2a_bench.cli.main import make_parser
 from pytest_a2a_bench.config.load import of_command
 
 
@@ -18,13 +19,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_doctor_shows_each_setting_and_its_source(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_shows_each_setting_and_its_source(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_SEED", "5")
     monkeypatch.setenv("A2A_ENDPOINT", "https://agent.example/?key=s3cret")
-    assert main(["doctor", "--settings", "--json", "--set", "max-steps=3", "--set", "crm-aided=on"]) == 0
-    shown = {row["setting"]: (row["value"], row["source"]) for row in json.loads(capsys.readouterr().out)}
+    shown = {
+        row["setting"]: (row["value"], row["source"])
+        for row in json.loads(
+            command("doctor", "--settings", "--json", "--set", "max-steps=3", "--set", "crm-aided=on").out
+        )
+    }
     assert shown == {
         "endpoint": ("https://agent.example/", "A2A_ENDPOINT"),
         "ca": (str(project / "ca.pem"), "pyproject.toml: ca"),
@@ -33,31 +36,27 @@ def test_doctor_shows_each_setting_and_its_source(
         "max-steps": ("3", "--set max-steps"),
         "crm-aided": ("true", "--set crm-aided"),
     }
-    assert main(["doctor", "--settings"]) == 0
-    text = capsys.readouterr().out
+    text = command("doctor", "--settings").out
     assert "s3cret" not in text
     assert "max-steps                 9  (pyproject.toml: max-steps)" in text
 
 
 @pytest.mark.usefixtures("project")
-def test_each_wrong_name_and_value_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_wrong_name_and_value_has_a_line() -> None:
     arguments = ("--set", "max-stps=3", "--set", "timeout=soon", "--set", "strict", "--config", "pyproject.toml")
-    assert main(["doctor", "--settings", *arguments]) == 2
-    shown = capsys.readouterr()
+    shown = command("doctor", "--settings", *arguments, code=2)
     assert shown.err.splitlines() == [
         "a2a-bench: --set max-stps: there is no such setting; did you mean 'max-steps'?",
         "a2a-bench: --set strict: expected KEY=VALUE, such as --set max-steps=50",
         "a2a-bench: --set timeout: 'soon' is not a number above 0",
     ]
     assert "timeout                   wrong: 'soon' is not a number above 0  (--set timeout)" in shown.out
-    assert main(["doctor", "--settings", "--config", "nowhere.toml"]) == 2
-    assert "nowhere.toml: no such file" in capsys.readouterr().err
+    assert "nowhere.toml: no such file" in command("doctor", "--settings", "--config", "nowhere.toml", code=2).err
 
 
-def test_doctor_shows_why_a_value_is_wrong(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_shows_why_a_value_is_wrong(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.a2a-bench]\nsuite = [1]\n")
-    assert main(["doctor", "--settings", "--json"]) == 2
-    shown = capsys.readouterr()
+    shown = command("doctor", "--settings", "--json", code=2)
     (row,) = json.loads(shown.out)
     assert row["value"].startswith("wrong: unknown suite '1'; valid are: tau2")
     assert "pyproject.toml: suite: unknown suite '1'" in shown.err

@@ -15,13 +15,14 @@ from typing import Any
 
 import pytest
 import yaml
+from commands import command, refused
 from faulty_server import start_faulty
 from hypothesis import example, given
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench import __version__, installation
 from pytest_a2a_bench.cli import _starter
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results.gates import terms
@@ -36,8 +37,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def init(*arguments: str) -> int:
-    return main(["init", *arguments])
+URL = "https://agent.example"
+
+
+def init(*arguments: str, code: int = 0) -> str:
+    return command("init", *arguments, code=code).out
 
 
 def everything(directory: Path) -> dict[str, str]:
@@ -45,9 +49,9 @@ def everything(directory: Path) -> dict[str, str]:
     return {str(path.relative_to(directory)): path.read_text(encoding="utf-8") for path in found}
 
 
-def test_a_project_is_set_up_once(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert init("https://agent.example", "--offline", "--domain", "retail", "--min-pass", "0.6", "--trials", "4") == 0
-    first, message = everything(project), capsys.readouterr().out
+def test_a_project_is_set_up_once(project: Path) -> None:
+    message = init(URL, "--offline", "--domain", "retail", "--min-pass", "0.6", "--trials", "4")
+    first = everything(project)
 
     assert sorted(first) == [
         ".github/workflows/a2a.yml",
@@ -57,7 +61,7 @@ def test_a_project_is_set_up_once(project: Path, capsys: pytest.CaptureFixture[s
         "pyproject.toml",
     ]
     table = tomllib.loads(first["pyproject.toml"])["tool"]["a2a-bench"]
-    assert table["endpoint"] == "https://agent.example"
+    assert table["endpoint"] == URL
     assert "suite" not in table  # plain pytest goes on running the project's own tests
     steps = yaml.safe_load(first[".github/workflows/a2a.yml"])["jobs"]["gate"]["steps"]
     assert any(step.get("run") == "sh a2a-gate.sh" for step in steps)
@@ -71,18 +75,17 @@ def test_a_project_is_set_up_once(project: Path, capsys: pytest.CaptureFixture[s
     assert "4 *" in message
 
     (project / "agent_tests" / "agent_checks.py").write_text("# mine\n", encoding="utf-8")
-    assert init("https://agent.example", "--offline") == 0
+    assert init(URL, "--offline").count("it is there already, and stays as it is") == 5
     assert everything(project) == {**first, "agent_tests/agent_checks.py": "# mine\n"}
-    assert capsys.readouterr().out.count("it is there already, and stays as it is") == 5
 
 
-def test_a_gate_of_the_protocol_has_no_tasks(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert init("https://agent.example", "--offline", "--domain", "conformance") == 0
-    found, message = everything(project), capsys.readouterr().out
+def test_a_gate_of_the_protocol_has_no_tasks(project: Path) -> None:
+    message = init(URL, "--offline", "--domain", "conformance")
+    found = everything(project)
 
     assert sorted(found) == [".github/workflows/a2a.yml", "a2a-gate.sh", "a2a-waivers.toml", "pyproject.toml"]
     table = tomllib.loads(found["pyproject.toml"])["tool"]["a2a-bench"]
-    assert table == {"endpoint": "https://agent.example", "waivers": "a2a-waivers.toml"}
+    assert table == {"endpoint": URL, "waivers": "a2a-waivers.toml"}
     assert "--a2a-suite conformance" in found["a2a-gate.sh"]
     assert "min-pass" not in found["a2a-gate.sh"]
     assert read_waivers(project / "a2a-waivers.toml") == ()
@@ -122,7 +125,7 @@ def test_ci_installs_the_copy_that_is_here(
 
     monkeypatch.setattr(installation, "distribution", lambda name: Installed())
     for ci in ("github", "gitlab"):
-        assert init("https://agent.example", "--offline", "--ci", ci) == 0
+        init(URL, "--offline", "--ci", ci)
     found = everything(project)
     job = yaml.safe_load(found[".github/workflows/a2a.yml"])["jobs"]["gate"]
     assert {"run": command} in job["steps"]
@@ -135,49 +138,41 @@ def test_ci_installs_the_copy_that_is_here(
     assert job["steps"][0]["with"] == {"persist-credentials": False}
 
 
-def test_an_agent_that_calls_no_tool_gets_no_gate(
-    project: Path, noop_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert init(noop_url, "--domain", "mock", "--no-try") == 1
-    message = capsys.readouterr().out
+def test_an_agent_that_calls_no_tool_gets_no_gate(project: Path, noop_url: str) -> None:
+    message = init(noop_url, "--domain", "mock", "--no-try", code=1)
     assert "called no tool" in message
     assert '"name": "get_status"' in message  # what it was sent
     assert "nothing was written" in message
     assert everything(project) == {}
-    assert init(noop_url, "--domain", "mock", "--offline") == 0
+    init(noop_url, "--domain", "mock", "--offline")
     assert "a2a-gate.sh" in everything(project)
 
 
 @pytest.mark.slow
-def test_init_does_not_try_the_dialect_of_a_built_in_agent(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert init("builtin:oracle", "--domain", "mock", "--no-try", "--ci", "script") == 0
-    message = capsys.readouterr().out
+def test_init_does_not_try_the_dialect_of_a_built_in_agent(project: Path) -> None:
+    message = init("builtin:oracle", "--domain", "mock", "--no-try", "--ci", "script")
     assert "pytest-a2a-bench oracle" in message
     assert "dialect" not in message
-    assert main(["doctor", "builtin:oracle"]) == 0
-    assert "dialect" not in capsys.readouterr().out
+    assert "dialect" not in command("doctor", "builtin:oracle").out
 
 
-def test_gitlab_and_dry_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gitlab_and_dry_run(project: Path) -> None:
     arguments = ["http://127.0.0.1:1", "--offline", "--ci", "gitlab", "--set", "auth-env=SHOP_TOKEN"]
 
-    assert init(*arguments, "--dry-run") == 0
+    assert init(*arguments, "--dry-run").count("would be written") == 5
     assert everything(project) == {}
-    assert capsys.readouterr().out.count("would be written") == 5
-
-    assert init(*arguments) == 0
+    init(*arguments)
     found = everything(project)
     assert yaml.safe_load(found["a2a.gitlab-ci.yml"])["a2a-gate"]["script"][-1] == "sh a2a-gate.sh"
     assert 'auth-env = "SHOP_TOKEN"' in found["pyproject.toml"]
 
 
-def test_init_writes_no_files_for_an_unreachable_agent(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert init("http://127.0.0.1:9") == 1
-    assert "cannot connect" in capsys.readouterr().out
+def test_init_writes_no_files_for_an_unreachable_agent(project: Path) -> None:
+    assert "cannot connect" in init("http://127.0.0.1:9", code=1)
     assert everything(project) == {}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("arguments", "why"),
     [
         ([], "URL"),
@@ -189,13 +184,8 @@ def test_init_writes_no_files_for_an_unreachable_agent(project: Path, capsys: py
         (["http://127.0.0.1:1", "--directory", "nowhere"], "nowhere is no directory"),
     ],
 )
-def test_a_wrong_argument_is_one_line(
-    project: Path, arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert init(*arguments, "--offline") == 2
-    printed = capsys.readouterr()
-    assert (printed.out, printed.err.count("\n")) == ("", 1)
-    assert why in printed.err
+def test_a_wrong_argument_is_one_line(project: Path, arguments: list[str], why: str) -> None:
+    assert why in refused("init", *arguments, "--offline")
     assert everything(project) == {}
 
 

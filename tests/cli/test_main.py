@@ -11,6 +11,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from commands import command, refused
+from one_test import in_one_test
 
 import pytest_a2a_bench
 from pytest_a2a_bench.cli import doctor, main
@@ -41,15 +43,11 @@ def test_every_command_is_there() -> None:
     assert all(COMMANDS[name] and load_command(name).__doc__ for name in COMMANDS)
 
 
-def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main.main(["--version"])
-
-    assert caught.value.code == 0
-    assert capsys.readouterr().out.startswith("pytest-a2a-bench ")
+def test_the_version_is_one_line() -> None:
+    assert command("--version").out.startswith("pytest-a2a-bench ")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("arguments", "complaint"),
     [
         ([], "COMMAND"),
@@ -73,33 +71,24 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_trouble_is_one_line_and_exit_code_2(
-    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("A2A_AGENT_LLM", raising=False)
-    try:
-        code: object = main.main(arguments)
-    except SystemExit as left:
-        code = left.code
-    printed = capsys.readouterr()
-
-    assert (code, printed.out, printed.err.count("\n")) == (2, "", 1)
-    assert complaint in printed.err
+    assert complaint in refused(*arguments)
 
 
-def test_operands_may_stand_on_both_sides_of_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+def test_operands_may_stand_on_both_sides_of_an_option() -> None:
     words = ["assess", "--once", "builtin:oracle", "domain=mock", "--port", "0", "max_tasks=1"]
     parser = main.make_parser("assess")
     namespace, rest = parser.parse_known_args(words)
     parser.take(namespace, rest)
     assert namespace.request == ["domain=mock", "max_tasks=1"]
     # Not where the command takes none, and no option among them.
-    for refused in (["doctor", "http://h", "--json", "x"], [*words, "--prt", "1"]):
-        with pytest.raises(SystemExit):
-            main.main(refused)
-        assert "unrecognized arguments: " in capsys.readouterr().err
+    for wrong in (["doctor", "http://h", "--json", "x"], [*words, "--prt", "1"]):
+        assert "unrecognized arguments: " in refused(*wrong)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "arguments",
     [
         ["tau2", "run", "mock", "--agent-a2a-auth-token", "s3cret"],
@@ -108,22 +97,18 @@ def test_operands_may_stand_on_both_sides_of_an_option(capsys: pytest.CaptureFix
         ["doctor", "--a2a-auth-token=s3cret"],
     ],
 )
-def test_a_token_in_the_command_line_is_refused_unseen(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main.main(arguments) == 2
-    out, err = capsys.readouterr()
-    assert "s3cret" not in out + err
+def test_a_token_in_the_command_line_is_refused_unseen(arguments: list[str]) -> None:
+    err = refused(*arguments)
+    assert "s3cret" not in err
     option = next(word for word in arguments if "auth-token" in word).partition("=")[0]
     assert err.startswith(f"a2a-bench: {option}: a token does not belong into a command line")
     assert err.endswith(f"{option.removesuffix('token')}env NAME\n")
 
 
-def test_a_missing_extra_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_a2a_bench.agents.options.find_spec", lambda name: None)
 
-    assert main.main(["agent", "noop"]) == 2
-    assert install_command("agents") in capsys.readouterr().err
+    assert install_command("agents") in command("agent", "noop", code=2).err
 
 
 def imported_by(*arguments: str) -> set[str]:
@@ -145,11 +130,8 @@ print(*sys.modules)
     return set(out.split("\n")[-2].split()) & (heavy | commands)
 
 
-def test_help_lists_every_command_and_imports_none(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main.main(["--help"])
-    printed = capsys.readouterr().out
-
+def test_help_lists_every_command_and_imports_none() -> None:
+    printed = command("--help").out
     assert all(f"{name} {message}" in " ".join(printed.split()) for name, message in COMMANDS.items())
     assert imported_by("--help") == set()
 
@@ -191,13 +173,10 @@ class TestAgent:
         assert second == f"try: pytest --a2a-endpoint {url} --a2a-set tag-trials=on -k airline\n"
         assert (code, errors) == (0, "stopped\n")
 
-    def test_a_port_in_use_is_one_line(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_port_in_use_is_one_line(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            code = main.main(["agent", "noop", "--port", str(port)])
-        out, errors = capsys.readouterr()
-
-        assert (code, out, errors.count("\n")) == (2, "", 1)
+            errors = refused("agent", "noop", "--port", str(port))
         assert f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another --port" in errors
 
     def test_the_hint_carries_the_token_s_variable(self) -> None:

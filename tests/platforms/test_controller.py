@@ -15,11 +15,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from commands import command, refused
 from controlled import PROGRAM, PYTHON, Control, Controlled
 from harness import wait_for
+from one_test import in_one_test
 
 import pytest_a2a_bench
-from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.platforms import controller
 from pytest_a2a_bench.platforms.controller import ControllerOptions
@@ -338,7 +339,7 @@ class TestCommand:
         assert None not in pids
         wait_for(lambda: not any(pid and is_alive(pid) for pid in pids))
 
-    @pytest.mark.parametrize(
+    @in_one_test(
         ("arguments", "environ", "complaint"),
         [
             ([], {}, "run.sh cannot be read (No such file or directory); write what starts the agent there"),
@@ -357,28 +358,18 @@ class TestCommand:
         complaint: str,
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
     ) -> None:
         monkeypatch.chdir(tmp_path)
         for name in ("PORT", "CLOUDRUN_HOST", "NOT_SET"):
             monkeypatch.delenv(name, raising=False)
         for name, value in environ.items():
             monkeypatch.setenv(name, value)
-        try:
-            code: object = main.main(["controller", *arguments])
-        except SystemExit as left:
-            code = left.code
-        printed = capsys.readouterr()
-        assert (code, printed.out, printed.err.count("\n")) == (2, "", 1)
-        assert complaint in printed.err
+        assert complaint in refused("controller", *arguments)
 
-    def test_a_script_that_may_not_run_is_reported(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_script_that_may_not_run_is_reported(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "run.sh").write_text("true")
         monkeypatch.chdir(tmp_path)
-        assert main.main(["controller"]) == 2
-        assert "run.sh is not executable; chmod +x it" in capsys.readouterr().err
+        assert "run.sh is not executable; chmod +x it" in command("controller", code=2).err
 
     @pytest.mark.slow
     def test_the_environment_says_where_it_is_as_it_does_to_agentbeats_own(self, tmp_path: Path) -> None:

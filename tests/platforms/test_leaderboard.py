@@ -8,10 +8,10 @@ from typing import Any
 
 import duckdb
 import pytest
+from commands import Printed, command
 from finished_runs import write_run
 from made_trials import made_error, made_trial
 
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.platforms.once import make_file
 
@@ -25,11 +25,13 @@ RUN = [
 ]
 
 
-def export(tmp_path: Path, name: str, results: list[TrialResult], *more: str, absent: tuple[str, ...] = ()) -> int:
+def export(
+    tmp_path: Path, name: str, results: list[TrialResult], *more: str, absent: tuple[str, ...] = (), code: int = 0
+) -> Printed:
     run = write_run(tmp_path / f"run-{name}", results, absent=absent)
     output = tmp_path / "results" / f"{name}.json"
     output.parent.mkdir(exist_ok=True)
-    return main(["export", "leaderboard", str(run), "-o", str(output), "--id", name, *more])
+    return command("export", "leaderboard", run, "-o", output, "--id", name, *more, code=code)
 
 
 def asked(tmp_path: Path) -> list[tuple[Any, ...]]:
@@ -42,10 +44,9 @@ def asked(tmp_path: Path) -> list[tuple[Any, ...]]:
     return rows
 
 
-def test_files_of_runs_and_of_launches_are_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert export(tmp_path, "0190-first", RUN) == 0
-    assert "airline: 1 of 3, 1 error\nretail: 1 of 1, 0 errors\n" in capsys.readouterr().out
-    assert export(tmp_path, "0191-second", RUN[:2]) == 0
+def test_files_of_runs_and_of_launches_are_one_table(tmp_path: Path) -> None:
+    assert "airline: 1 of 3, 1 error\nretail: 1 of 1, 0 errors\n" in export(tmp_path, "0190-first", RUN).out
+    export(tmp_path, "0191-second", RUN[:2])
     # As it comes over A2A: numbers without a fraction have one, and the protocol has other members.
     checks = {"domain": "conformance", "score": 5.0, "max_score": 8.0, "errors": {"count": 0.0}, "time_used": 2.5}
     shards = [{**checks, "task_rewards": {"1.0/GET-001[JSONRPC]": 1.0}}, {**checks, "is_clean": False, "results": []}]
@@ -60,7 +61,7 @@ def test_files_of_runs_and_of_launches_are_one_table(tmp_path: Path, capsys: pyt
 
 
 def test_a_file_has_the_shape_of_agentbeats_and_no_golds(tmp_path: Path) -> None:
-    assert export(tmp_path, "0190-first", RUN, "--role", "purple_agent") == 0
+    export(tmp_path, "0190-first", RUN, "--role", "purple_agent")
     text = (tmp_path / "results" / "0190-first.json").read_text()
     message = json.loads(text)
 
@@ -78,11 +79,11 @@ def test_a_file_has_the_shape_of_agentbeats_and_no_golds(tmp_path: Path) -> None
     assert "the agent says 42" not in text
 
 
-def test_missing_trials_are_refused_or_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_trials_are_refused_or_counted(tmp_path: Path) -> None:
     absent = ("tau2/airline/9#0",)
-    assert export(tmp_path, "a", RUN, absent=absent) == 2
-    assert "1 of 5 trials have no result (tau2/airline/9#0); run pytest again" in capsys.readouterr().err
-    assert export(tmp_path, "a", RUN, "--allow-incomplete", absent=absent) == 0
+    said = export(tmp_path, "a", RUN, absent=absent, code=2).err
+    assert "1 of 5 trials have no result (tau2/airline/9#0); run pytest again" in said
+    export(tmp_path, "a", RUN, "--allow-incomplete", absent=absent)
     assert asked(tmp_path)[0][:6] == ("a", "airline", 25.0, 1.0, 4, 2)
 
 
@@ -97,9 +98,6 @@ def test_missing_trials_are_refused_or_counted(tmp_path: Path, capsys: pytest.Ca
         ),
     ],
 )
-def test_trouble_is_one_line(
-    arguments: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_trouble_is_one_line(arguments: list[str], complaint: str, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", RUN)
-    assert main(["export", arguments[0], str(run), "-o", str(tmp_path / "x.json"), *arguments[1:]]) == 2
-    assert complaint in capsys.readouterr().err
+    assert complaint in command("export", arguments[0], run, "-o", tmp_path / "x.json", *arguments[1:], code=2).err

@@ -9,13 +9,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from commands import Printed, command, refused
 from controlled import PYTHON, Control
 from harness import wait_for
+from one_test import in_one_test
 
 import pytest_a2a_bench
-from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.platforms.process import free_port
 from pytest_a2a_bench.results.store import is_alive
 
@@ -28,23 +30,22 @@ def green(*words: str) -> str:
     return " ".join([PYTHON, "-I", "-S", str(AGENTS / "scripted_assessor.py"), "{port}", *words])
 
 
-def launch(*arguments: str) -> int:
-    return main.main(["assess", *arguments])
+def launch(*arguments: str, code: int = 0) -> Printed:
+    return command("assess", "--once", *arguments, code=code)
 
 
-Printed = pytest.CaptureFixture[str]
+def request_of(printed: Printed) -> dict[str, Any]:
+    """Return what the assessor was asked, which shows it in its log."""
+    return next(json.loads(line) for line in printed.err.splitlines() if line.startswith("{"))
 
 
-def test_a_started_agent_is_asked_followed_and_stopped(tmp_path: Path, capsys: Printed) -> None:
+def test_a_started_agent_is_asked_followed_and_stopped(tmp_path: Path) -> None:
     output = tmp_path / "results" / "mine.json"
     asked = ("domain=retail", "max_tasks=2", "seed=7", "-o", str(output), "--id", "0190-mine", "--show-logs")
-    code = launch("--once", WHITE, "--assessor", green("good"), *asked)
-    printed = capsys.readouterr()
-
-    assert code == 0
+    printed = launch(WHITE, "--assessor", green("good"), *asked)
     assert printed.out == f"airline: 1 of 2\nwritten to {output}\n"
     assert "working: 0 of 2 done\n" in printed.err
-    request = next(json.loads(line) for line in printed.err.splitlines() if line.startswith("{"))
+    request = request_of(printed)
     assert request["config"] == {"domain": "retail", "max_tasks": 2, "seed": 7}
     assert list(request["participants"]) == ["agent"]
     message = json.loads(output.read_text())
@@ -64,42 +65,35 @@ def test_a_started_agent_is_asked_followed_and_stopped(tmp_path: Path, capsys: P
         pytest.param(["reject"], 1, "why it ended\n", "the assessment ended as rejected\n", marks=pytest.mark.slow),
     ],
 )
-def test_the_exit_code_is_the_outcome(words: list[str], code: int, out: str, err: str, capsys: Printed) -> None:
-    assert launch("--once", WHITE, "--assessor", green(*words)) == code
-    printed = capsys.readouterr()
+def test_the_exit_code_is_the_outcome(words: list[str], code: int, out: str, err: str) -> None:
+    printed = launch(WHITE, "--assessor", green(*words), code=code)
     assert printed.out == out
     assert printed.err.endswith(err)
 
 
-def test_a_process_that_does_not_start_is_reported_and_the_other_stopped(tmp_path: Path, capsys: Printed) -> None:
+def test_a_process_that_does_not_start_is_reported_and_the_other_stopped(tmp_path: Path) -> None:
     pid, begun, ended = tmp_path / "pid", tmp_path / "begun.py", tmp_path / "ended.py"
     begun.write_text(f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
     wait = f"import os, sys, time\nwhile not os.path.exists({str(pid)!r}) or not open({str(pid)!r}).read():\n"
     ended.write_text(f"{wait}    time.sleep(0.01)\nsys.exit('no key')\n")
-    assert launch("--once", f"{PYTHON} -I -S {ended}", "--assessor", f"{PYTHON} -I -S {begun}") == 2
-    printed = capsys.readouterr()
-
+    printed = launch(f"{PYTHON} -I -S {ended}", "--assessor", f"{PYTHON} -I -S {begun}", code=2)
     assert printed.err.splitlines()[-1] == "a2a-bench: agent ended with exit code 1 at its start: no key"
     assert not is_alive(int(pid.read_text()))
 
 
 @pytest.mark.parametrize("white", ["false", "no-such-program", f"{PYTHON} -c pass"])
-def test_an_agent_that_ends_at_once_leaves_no_assessor(white: str, tmp_path: Path, capsys: Printed) -> None:
+def test_an_agent_that_ends_at_once_leaves_no_assessor(white: str, tmp_path: Path) -> None:
     """The assessor has only just been started when it is told to stop."""
     begun = tmp_path / "begun.py"
     begun.write_text(
         f"import os, pathlib, time\npathlib.Path({str(tmp_path)!r}, f'{{os.getpid()}}.pid').touch()\ntime.sleep(600)\n"
     )
-    assert launch("--once", white, "--assessor", f"{PYTHON} -I -S {begun}") == 2
-    assert "agent ended with exit code " in capsys.readouterr().err
+    assert "agent ended with exit code " in launch(white, "--assessor", f"{PYTHON} -I -S {begun}", code=2).err
     assert [pid for pid in (int(path.stem) for path in tmp_path.glob("*.pid")) if is_alive(pid)] == []
 
 
-def test_an_assessment_that_takes_too_long_is_canceled(capsys: Printed) -> None:
-    code = launch("--once", WHITE, "--assessor", green("wait"), "--max-seconds", "0.5", "--show-logs")
-    printed = capsys.readouterr()
-
-    assert code == 2
+def test_an_assessment_that_takes_too_long_is_canceled() -> None:
+    printed = launch(WHITE, "--assessor", green("wait"), "--max-seconds", "0.5", "--show-logs", code=2)
     assert "canceled\n" in printed.err
     assert "took more than 0.5 s and was canceled; raise --max-seconds" in printed.err
 
@@ -146,7 +140,7 @@ def test_a_signal_cancels_the_assessment_and_stops_everything(number: int, expec
     assert code == expected
 
 
-def test_a_scenario_file_is_read_as_agentbeats_reads_it(tmp_path: Path, capsys: Printed) -> None:
+def test_a_scenario_file_is_read_as_agentbeats_reads_it(tmp_path: Path) -> None:
     ports = free_port(), free_port()
     scenario = tmp_path / "scenario.toml"
     scenario.write_text(
@@ -167,36 +161,32 @@ num_tasks = 4
 '''
     )
     output = tmp_path / "out.json"
-    code = main.main(["assess", "--scenario", str(scenario), "-o", str(output), "--show-logs", "max_tasks=1"])
-    printed = capsys.readouterr()
-
-    assert code == 0
-    request = next(json.loads(line) for line in printed.err.splitlines() if line.startswith("{"))
-    assert request == {
+    printed = command("assess", "--scenario", scenario, "-o", output, "--show-logs", "max_tasks=1")
+    assert request_of(printed) == {
         "participants": {"agent": f"http://127.0.0.1:{ports[1]}"},
         "config": {"domain": "airline", "num_tasks": 4, "max_tasks": 1},
     }
     assert json.loads(output.read_text())["participants"] == {"agent": "0190-of-the-file"}
 
 
-def test_an_agent_of_a_controller_is_reset_first(control: Control, capsys: Printed) -> None:
+def test_an_agent_of_a_controller_is_reset_first(control: Control) -> None:
     at = control()
     at.wait("running")
     for generation in (2, 3):
-        assert launch("--once", f"controller:{at.url}", "--assessor", green("good"), "--show-logs") == 0
-        printed = capsys.readouterr()
-        request = next(json.loads(line) for line in printed.err.splitlines() if line.startswith("{"))
-        assert request["participants"] == {"agent": at.agent.url}
+        printed = launch(f"controller:{at.url}", "--assessor", green("good"), "--show-logs")
+        assert request_of(printed)["participants"] == {"agent": at.agent.url}
         assert at.agent.generation == generation
 
 
-def test_an_agent_of_a_controller_that_does_not_come_up_is_reported(control: Control, capsys: Printed) -> None:
+def test_an_agent_of_a_controller_that_does_not_come_up_is_reported(control: Control) -> None:
     at = control("crash")
-    assert launch("--once", f"controller:{at.url}", "--assessor", green("good")) == 2
-    assert "is finished(3) after its reset, saying 'cannot go on'" in capsys.readouterr().err
+    assert (
+        "is finished(3) after its reset, saying 'cannot go on'"
+        in launch(f"controller:{at.url}", "--assessor", green("good"), code=2).err
+    )
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("arguments", "complaint"),
     [
         (["--once", "builtin:nobody"], "nobody"),
@@ -213,32 +203,22 @@ def test_an_agent_of_a_controller_that_does_not_come_up_is_reported(control: Con
         (["--once", "x", "--assessor-auth-env", "NOT_SET"], "--assessor-auth-env names NOT_SET, which is not set"),
     ],
 )
-def test_trouble_is_one_line_and_exit_code_2(arguments: list[str], complaint: str, capsys: Printed) -> None:
-    try:
-        code: object = launch(*arguments)
-    except SystemExit as left:
-        code = left.code
-    printed = capsys.readouterr()
-    assert (code, printed.out, printed.err.count("\n")) == (2, "", complaint.count("\n") + 1)
-    assert complaint in printed.err
+def test_trouble_is_one_line_and_exit_code_2(arguments: list[str], complaint: str) -> None:
+    assert complaint in refused("assess", *arguments, lines=complaint.count("\n") + 1)
 
 
 @pytest.mark.slow
-def test_our_own_assessor_holds_trials_of_tau2_and_of_crmarena(tmp_path: Path, capsys: Printed) -> None:
+def test_our_own_assessor_holds_trials_of_tau2_and_of_crmarena(tmp_path: Path) -> None:
     keeps = ("--results", str(tmp_path / "kept"))
-    assert launch("--once", "builtin:oracle", "domain=mock", "max_tasks=2", *keeps) == 0
-    assert "mock: 2 of 2 trials passed" in capsys.readouterr().out
-    assert launch("--once", "builtin:oracle", "task_category=all", "max_tasks=3", *keeps) == 0
-    assert "mini: 3 of 3 trials passed" in capsys.readouterr().out
+    assert "mock: 2 of 2 trials passed" in launch("builtin:oracle", "domain=mock", "max_tasks=2", *keeps).out
+    assert "mini: 3 of 3 trials passed" in launch("builtin:oracle", "task_category=all", "max_tasks=3", *keeps).out
     org = ("org_type=mini", "interactive=true", "max_tasks=2")
-    assert launch("--once", "builtin:noop", *org, *keeps) == 0
-    assert " of 2 trials passed" in capsys.readouterr().out
+    assert " of 2 trials passed" in launch("builtin:noop", *org, *keeps).out
 
 
-def test_an_address_at_which_nothing_answers_is_reported_after_one_try(capsys: Printed) -> None:
+def test_an_address_at_which_nothing_answers_is_reported_after_one_try() -> None:
     """Formerly after two minutes of silence, with the advice to use an option that the command did not have."""
-    assert launch("--once", f"http://127.0.0.1:{free_port()}", "--assessor", green("wait")) == 2
-    error = capsys.readouterr().err
+    error = launch(f"http://127.0.0.1:{free_port()}", "--assessor", green("wait"), code=2).err
     assert "a2a-bench: agent: nothing answers at http://127.0.0.1:" in error
     assert "start it first, or wait for it with --start-timeout SECONDS" in error
     assert "--a2a-wait" not in error

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from commands import command
 from harness import wait_for
 
 import pytest_a2a_bench
-from pytest_a2a_bench.cli import main
 
 ROOT = Path(pytest_a2a_bench.__file__).parent.parent
 REPOSITORY = Path(__file__).parents[2]
@@ -22,7 +22,6 @@ REPOSITORY = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 TOKEN = "t0ken-canary-0123456789"
-Printed = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -72,7 +71,7 @@ ASKED = ("domain=mock", "max_tasks=2", "tag_trials=true")
 
 
 def test_the_assessor_elsewhere_and_the_agent_here(
-    tmp_path: Path, programs: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: Printed
+    tmp_path: Path, programs: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environ = {**programs, "ASSESSOR_TOKENS": f"alice={TOKEN}"}
     # As from elsewhere: beyond loopback, with tokens, and loopback allowed in the place of a tunnel.
@@ -82,28 +81,15 @@ def test_the_assessor_elsewhere_and_the_agent_here(
         controller(tmp_path / "white", programs, AGENT) as white,
     ):
         monkeypatch.setenv("MY_TOKEN", "wrong-token-0123456789")
-        asked = (
-            "assess",
-            "--assessor",
-            green,
-            "--assessor-auth-env",
-            "MY_TOKEN",
-            "--once",
-            f"controller:{white}",
-            *ASKED,
-        )
-        assert main.main([*asked]) == 2
-        assert "401" in capsys.readouterr().err
+        both = ("--assessor", green, "--assessor-auth-env", "MY_TOKEN", "--once", f"controller:{white}")
+        assert "401" in command("assess", *both, *ASKED, code=2).err
         monkeypatch.setenv("MY_TOKEN", TOKEN)
-        assert main.main([*asked]) == 0
-    printed = capsys.readouterr()
+        printed = command("assess", *both, *ASKED)
     assert "mock: 2 of 2 trials passed" in printed.out
     assert TOKEN not in printed.out + printed.err
 
 
-def test_everything_elsewhere(
-    tmp_path: Path, programs: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: Printed
-) -> None:
+def test_everything_elsewhere(tmp_path: Path, programs: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     environ = {**programs, "CONTROL_TOKEN": TOKEN}
     monkeypatch.setenv("CONTROL_TOKEN", TOKEN)
     place = ("--host", "0.0.0.0", "--auth-env", "CONTROL_TOKEN", "--open-agent")
@@ -113,17 +99,15 @@ def test_everything_elsewhere(
     ):
         both = [f"--assessor=controller:{green}", f"--once=controller:{white}", "--controller-auth-env=CONTROL_TOKEN"]
         for _ in range(2):
-            assert main.main(["assess", *both, *ASKED]) == 0
-            assert "mock: 2 of 2 trials passed" in capsys.readouterr().out
+            assert "mock: 2 of 2 trials passed" in command("assess", *both, *ASKED).out
     for side in ("green", "white"):
         message = (tmp_path / side / "stderr.log").read_text()
         assert message.count("agent: reset_requested\n") == 2, message
 
 
-def test_the_protocol_is_kept_through_a_controller(tmp_path: Path, programs: dict[str, str], capsys: Printed) -> None:
+def test_the_protocol_is_kept_through_a_controller(tmp_path: Path, programs: dict[str, str]) -> None:
     script = AGENT.replace("oracle", "echo")
     with controller(tmp_path / "white", programs, script) as white:
         wait_for(lambda: "agent: running" in (tmp_path / "white" / "stderr.log").read_text())
         ((_, agent),) = httpx.get(f"{white}/agents").json().items()
-        assert main.main(["check", agent["url"]]) == 0
-    assert "A2A 1.0: conformant in what was judged" in capsys.readouterr().out
+        assert "A2A 1.0: conformant in what was judged" in command("check", agent["url"]).out

@@ -52,8 +52,9 @@ def litellm() -> None:
 
 
 @pytest.fixture
-def desk(bench: Bench, noop_url: str) -> Bench:
-    """Run pytest on a benchmark without models or tools, whose tasks ``desk.tasks`` names."""
+def desk(bench: Bench, noop_url: str, request: pytest.FixtureRequest) -> Bench:
+    """Run pytest on a benchmark without models or tools, whose tasks the module's DESK_TASKS or ``desk.tasks`` name."""
+    bench.tasks(getattr(request.module, "DESK_TASKS", "ok"))
     bench.makepyfile(desk=DESK)
     bench.makeconftest(DESK_CONFTEST)
     bench.makepyfile(test_desk=DESK_TEST)

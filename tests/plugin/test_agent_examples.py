@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 from fake_llm import FakeLLM, Step, say
-from harness import Bench
+from harness import Bench, url_of
 
 AGENTS = Path(__file__).parents[2] / "example_suites" / "agents"
 
@@ -51,12 +50,11 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         # Node looks for packages beside the file.
         (tmp_path / "node_modules").symlink_to(NODE_MODULES)
         path = Path(shutil.copy(path, tmp_path))
-    with FakeLLM(think) as llm:
-        environ = os.environ | {"OPENAI_BASE_URL": llm.api_base, "OPENAI_API_KEY": "key"}
-        with subprocess.Popen([program, str(path)], stdout=subprocess.PIPE, text=True, env=environ) as process:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip()
-            process.kill()
+    with FakeLLM(think) as llm, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", llm.api_base)
+        patch.setenv("OPENAI_API_KEY", "key")
+        with url_of(program, path) as found:
+            yield found
 
 
 def test_it_solves_a_task(bench: Bench, url: str) -> None:

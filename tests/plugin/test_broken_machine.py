@@ -63,11 +63,8 @@ def test_a_full_disk_loses_nothing_that_was_finished(
 
 def test_results_that_cannot_be_written_are_refused_before_the_first_conversation(desk: Bench) -> None:
     # Whoever is root may write into any directory, but not into this one.
-    result = desk("--a2a-results=/proc/results")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "/proc/results" in desk.refused("--a2a-results=/proc/results").str()
     assert not log_of(desk)
-    assert "/proc/results" in result.stderr.str()
-    assert "Traceback" not in result.stderr.str()
 
 
 @pytest.mark.parametrize("jump", [86_400.0, -86_400.0], ids=["ahead", "back"])

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import command
 from harness import Bench
 
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.lock import InUseError, locked
 from pytest_a2a_bench.results.store import Store, write_atomically
@@ -103,24 +103,21 @@ def test_a_run_is_resumed_from_another_machine(desk: Bench, bucket: str) -> None
 
 
 @pytest.mark.slow
-def test_shards_merge_without_a_disk_in_common(desk: Bench, bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shards_merge_without_a_disk_in_common(desk: Bench, bucket: str) -> None:
     desk.tasks("ok-0-1 ok-0-2 bad-0-1 ok-0-3 bad-0-2")
     for part in (1, 2):
         desk.popen(f"--a2a-shard={part}/2", f"--a2a-results={bucket}/part-{part}").communicate()
     whole = f"{bucket}/whole"
-    assert main(["merge", f"{bucket}/part-1", f"{bucket}/part-2", "-o", whole]) == 0
-    assert "3 of 5 trials passed" in capsys.readouterr().out
+    assert "3 of 5 trials passed" in command("merge", f"{bucket}/part-1", f"{bucket}/part-2", "-o", whole).out
     assert len([name for name in objects(whole) if name.startswith("trials/")]) == 5
     assert "run.json" in objects(whole)
     assert "run.lock" not in objects(whole)
     page = desk.path / "page.html"
-    assert main(["export", "html", whole, "-o", str(page)]) == 0
+    command("export", "html", whole, "-o", page)
     assert page.stat().st_size > 1000
-    assert main(["gate", whole, "--write-baseline", str(desk.path / "base.json")]) == 0
-    assert main(["compare", whole, str(desk.path / "base.json"), "--format", "json"]) == 0
-    capsys.readouterr()
-    assert main(["merge", f"{bucket}/part-1", f"{bucket}/part-2", "-o", whole]) == 2
-    assert "is not empty" in capsys.readouterr().err
+    command("gate", whole, "--write-baseline", desk.path / "base.json")
+    command("compare", whole, desk.path / "base.json", "--format", "json")
+    assert "is not empty" in command("merge", f"{bucket}/part-1", f"{bucket}/part-2", "-o", whole, code=2).err
     later = desk.popen(
         f"--a2a-baseline={whole}",
         "--a2a-shard=1/1",
@@ -154,14 +151,13 @@ def test_two_runs_at_one_url(bucket: str, desk: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_unreadable_input_is_one_line(bucket: str, desk: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_input_is_one_line(bucket: str, desk: Bench) -> None:
     result = desk.popen("--a2a-results=s3://there-is-no-such-bucket/x")
     said = result.communicate()[0].decode()
     assert result.returncode == 4, said
     assert "s3://there-is-no-such-bucket/x" in said
     assert "Traceback" not in said
-    assert main(["export", "html", "nonsense://x"]) == 2
-    assert "nonsense" in capsys.readouterr().err
+    assert "nonsense" in command("export", "html", "nonsense://x", code=2).err
 
 
 def test_objects_with_other_names_are_left_alone(tmp_path: Path) -> None:
@@ -209,11 +205,8 @@ def test_a_lock_whose_answer_was_lost_is_ours_all_the_same(tmp_path: Path, monke
     assert remote.Bucket(f"memory://{tmp_path.name}").claim("them, since one") is None
 
 
-def test_a_merge_into_a_url_that_has_results_ends_before_parts_are_brought(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_merge_into_a_url_that_has_results_ends_before_parts_are_brought(tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
     (tmp_path / "run.json").write_text("{}")
     url = f"file://{tmp_path}"
-    assert main(["merge", "nonsense://part", "-o", url]) == 2
-    assert f"{url} is there and is not empty" in capsys.readouterr().err
+    assert f"{url} is there and is not empty" in command("merge", "nonsense://part", "-o", url, code=2).err

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from harness import Bench
+from harness import Bench, ids
 from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.tau2 import index
@@ -18,10 +18,6 @@ PASTED = (
     "a2a/airline::test_airline[3-t0]",
     "a2a/mock::test_mock[create_task_1-t0]",
 )
-
-
-def ids(result: pytest.RunResult) -> list[str]:
-    return [line for line in result.outlines if "::" in line]
 
 
 @in_one_test(
@@ -98,9 +94,7 @@ def test_no_word_finds_itself_in_the_hash_of_a_long_id(bench: Bench) -> None:
     ],
 )
 def test_what_is_named_and_not_there_is_a_usage_error(bench: Bench, arguments: tuple[str, ...], problem: str) -> None:
-    result = bench("--co", *ORACLE, *arguments)
-    assert result.ret == 4
-    result.stderr.fnmatch_lines([f"ERROR: {problem}"])
+    bench.refused("--co", *ORACLE, *arguments).fnmatch_lines([f"ERROR: {problem}"])
 
 
 def test_a_candidate_without_the_split_is_none(bench: Bench) -> None:

@@ -69,9 +69,7 @@ def test_a_signature_that_does_not_verify_fails(bench: Bench, keys: Path) -> Non
 def test_impossible_options_are_a_usage_error(
     bench: Bench, signed_url: str, option: tuple[str, str], complaint: str
 ) -> None:
-    result = bench("--a2a-endpoint", signed_url, "-m", "conformance", *option)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*{complaint}*"])
+    bench.refused("--a2a-endpoint", signed_url, "-m", "conformance", *option).fnmatch_lines([f"*{complaint}*"])
 
 
 def test_push_notifications_come_to_the_place_that_was_named(bench: Bench, signed_url: str, unused_port: int) -> None:
@@ -243,6 +241,4 @@ def test_in_ini_they_choose_nothing(bench: Bench, url: str, options: tuple[str, 
     ],
 )
 def test_bad_options_are_usage_errors(bench: Bench, url: str, words: tuple[str, ...], message: str) -> None:
-    result = bench("--a2a-endpoint", url, *words)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([message])
+    bench.refused("--a2a-endpoint", url, *words).fnmatch_lines([message])

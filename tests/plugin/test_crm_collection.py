@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Bench
+from harness import Bench, ids
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.crmarena import DOMAINS as CRM_DOMAINS
@@ -17,10 +17,6 @@ from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 
 ORACLE = ("--a2a-endpoint", "builtin:oracle")
 MINI = len(CATEGORIES) * 10
-
-
-def ids(result: pytest.RunResult) -> list[str]:
-    return [line for line in result.outlines if "::" in line]
 
 
 def task(number: int, category: str) -> dict[str, Any]:
@@ -132,9 +128,7 @@ def test_published_domains_join_where_their_data_is(bench: Bench, data: Path) ->
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_wrong_use_is_one_usage_error(bench: Bench, arguments: tuple[str, ...], problem: str) -> None:
-    result = bench("--co", *arguments)
-    assert result.ret == 4
-    result.stderr.fnmatch_lines([problem])
+    bench.refused("--co", *arguments).fnmatch_lines([problem])
 
 
 def test_other_tasks_need_no_rows(oracle: Bench, data: Path) -> None:
@@ -163,10 +157,9 @@ def test_a_live_org_without_a_login_is_one_usage_error(
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     given = ("--a2a-crm-data", str(data), "--a2a-set", "crm-org=salesforce", "-k", "b2b")
-    result = bench("--a2a-endpoint", noop_url, *given)
-    assert result.ret == 4
-    result.stderr.fnmatch_lines([problem])
-    assert len(result.stderr.str().strip().splitlines()) == 1
+    result = bench.refused("--a2a-endpoint", noop_url, *given)
+    result.fnmatch_lines([problem])
+    assert len(result.str().strip().splitlines()) == 1
     assert len(ids(bench("--co", "-q", "--a2a-endpoint", noop_url, *given))) == 4
 
 
@@ -175,9 +168,8 @@ def test_a_live_org_without_a_login_is_one_usage_error(
     ["crm_action", *(pytest.param(name, marks=pytest.mark.slow) for name in ("execute_tags", "crm_entropic"))],
 )
 def test_a_dialect_of_an_org_takes_no_other_tasks(oracle: Bench, dialect: str) -> None:
-    result = oracle("-k", "airline or handle_time", "--a2a-dialect", dialect)
-    assert result.ret == 4
-    (problem,) = [line for line in result.stderr.lines if line]
+    result = oracle.refused("-k", "airline or handle_time", "--a2a-dialect", dialect)
+    (problem,) = [line for line in result.lines if line]
     assert re.fullmatch(
         rf"ERROR: a2a/airline::test_airline\[\S+\] and 49 more: --a2a-dialect={dialect} can say nothing but .*; "
         "choose auto, tool_call, tool_list, agentbeats, sierra or data",

@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
-from harness import Bench, junit_cases, junit_properties, verdict_of
+from commands import command
+from harness import Bench, counts, junit_cases, junit_properties, verdict_of
 from mini_org.org import MiniOrg, build
 from salesforce_server import PASSWORD, REDIRECTING, TOKEN, serve
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results.stats import summarise
@@ -28,11 +28,6 @@ def pytest_a2a_bench_agents():
 
 
 """
-
-
-def counts(result: pytest.RunResult) -> dict[str, int]:
-    found = result.parseoutcomes()
-    return {name: found[name] for name in ("passed", "failed", "errors") if name in found}
 
 
 def test_leaks_and_refusals_are_gates(bench: Bench, oracle: Bench, noop_url: str) -> None:
@@ -52,8 +47,8 @@ def test_leaks_and_refusals_are_gates(bench: Bench, oracle: Bench, noop_url: str
     message = {gate["name"]: (gate["verdict"], gate["tier"]) for gate in verdict["gates"]}
     assert message["max_metric[leak]"] == ("pass", "critical")
     assert message["max_metric[over_refusal]"] == ("failed", "supporting")
-    assert main(["gate", "a2a-results", "--min-pass=0", "--max-metric", "leak=0"]) == 0
-    assert main(["gate", "a2a-results", "--min-pass=0", "--max-metric", "over_refusal=0.05"]) == 1
+    command("gate", "a2a-results", "--min-pass=0", "--max-metric", "leak=0")
+    command("gate", "a2a-results", "--min-pass=0", "--max-metric", "over_refusal=0.05", code=1)
 
 
 @pytest.mark.slow

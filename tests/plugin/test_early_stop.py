@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import command
 from harness import Bench, junit_cases, log_of, verdict_of
 
 
@@ -62,15 +63,13 @@ def test_a_resumed_run_goes_on_in_the_same_order(desk: Bench) -> None:
 
 @pytest.mark.parametrize(("kind", "code"), [("ok", 0), ("bad", 1)])
 def test_stored_trials_are_judged_as_the_run_was(desk: Bench, kind: str, code: int) -> None:
-    from pytest_a2a_bench.cli.main import main
-
     desk.tasks(named(kind))
     assert desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1").ret == code
     gate = gate_of(desk, "min_pass")
-    assert main(["gate", "a2a-results", "--min-pass", "0.5"]) == code
+    command("gate", "a2a-results", "--min-pass", "0.5", code=code)
     assert gate_of(desk, "min_pass") == gate
     # What was not asked then may not be told by what was held.
-    assert main(["gate", "a2a-results", "--min-pass", "0.5", "--min-pass-k", "1=0.5"]) == 1
+    command("gate", "a2a-results", "--min-pass", "0.5", "--min-pass-k", "1=0.5", code=1)
     assert gate_of(desk, "min_pass") == gate
     assert gate_of(desk, "min_pass_k[1]")["verdict"] == "inconclusive"
 
@@ -94,11 +93,10 @@ def pytest_runtest_setup(item):
 
 
 def test_files_of_trials_that_were_left_out_say_so(desk: Bench) -> None:
-    from pytest_a2a_bench.cli.main import main
 
     desk.tasks(named("ok"))
     desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1", "--a2a-html=page.html")
-    assert main(["gate", "a2a-results", "--write-baseline", "b.json"]) == 0, "the run did end"
+    command("gate", "a2a-results", "--write-baseline", "b.json")  # the run did end
     kept = json.loads(Path("b.json").read_text())["tasks"]
     assert sum(len(t["outcomes"]) for t in kept.values()) == len(log_of(desk))
     page = (desk.path / "page.html").read_text()
@@ -108,7 +106,6 @@ def test_files_of_trials_that_were_left_out_say_so(desk: Bench) -> None:
 
 
 def test_no_trial_begins_that_could_cost_more_than_is_left(desk: Bench) -> None:
-    from pytest_a2a_bench.cli.main import main
 
     desk.tasks(" ".join(f"ok-0-x{i}" for i in range(30)))
     result = desk("--a2a-min-pass=0.9", "--a2a-trials=auto:2", "--a2a-max-cost=1.6")
@@ -120,5 +117,5 @@ def test_no_trial_begins_that_could_cost_more_than_is_left(desk: Bench) -> None:
     assert (floor["verdict"], floor["decided_after"]) == ("inconclusive", None)
     assert (cost["numbers"]["cost_usd"], cost["verdict"]) == (1.5, "inconclusive")
     result.stdout.fnmatch_lines(["*--a2a-max-cost: the money for 54 trials was spent*"])
-    assert main(["gate", "a2a-results", "--min-pass", "0.9", "--max-cost", "1.6"]) == 1
+    command("gate", "a2a-results", "--min-pass", "0.9", "--max-cost", "1.6", code=1)
     assert gate_of(desk, "min_pass") == floor

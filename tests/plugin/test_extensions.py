@@ -27,9 +27,7 @@ EXAMPLE = ROOT / "example_suites" / "extensions"
 @pytest.fixture
 def own(bench: Bench) -> Bench:
     """Run pytest in a copy of the example."""
-    for path in EXAMPLE.iterdir():
-        if path.is_file():
-            (bench.path / path.name).write_bytes(path.read_bytes())
+    bench.copy_files(EXAMPLE)
     return bench
 
 
@@ -230,6 +228,6 @@ def test_an_observer_that_is_none_is_refused_before_the_run(pytester: pytest.Pyt
     bench.makepyfile(mine_here="MINE = object()")
     pytester.syspathinsert()
     bench.makeconftest("def pytest_a2a_bench_observers(): return {'mine': 'mine_here:MINE'}")
-    result = bench("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "create_task_1")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*the observer 'mine' of *conftest.py* is no TrialObserver: mine_here:MINE must*"])
+    bench.refused("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "create_task_1").fnmatch_lines(
+        ["*the observer 'mine' of *conftest.py* is no TrialObserver: mine_here:MINE must*"]
+    )

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import command, run
 from harness import Bench
 from jsonschema import Draft202012Validator
 from one_test import in_one_test
 from stored_schemas import generate, to_text
 
 from pytest_a2a_bench import schemas
-from pytest_a2a_bench.cli.main import main
 
 
 def read(path: Path) -> Any:
@@ -50,7 +50,7 @@ def test_tau2_with_gates_recorded_and_promoted(bench: Bench) -> None:
     bench("--a2a-endpoint=builtin:readonly", "--a2a-suite=mock", "--a2a-record=tapes", "--a2a-min-pass=0.1")
     results = bench.path / "a2a-results"
     baseline = bench.path / "base.json"
-    assert main(["gate", str(results), "--write-baseline", str(baseline)]) == 0
+    command("gate", results, "--write-baseline", baseline)
     check("trial", *(results / "trials").glob("*.json"))
     check("run", results / "run.json")
     check("verdict", results / "verdict.json")
@@ -77,19 +77,13 @@ def test_crmarena_and_every_kind_of_trouble(bench: Bench, desk: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_formats_of_the_conformance_command(
-    bench: Bench, noop_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_formats_of_the_conformance_command(noop_url: str, tmp_path: Path) -> None:
     card = tmp_path / "card.json"
     card.write_text('{"name": "bad"}')
-    assert main(["check", "--card", str(card), "--format", "json"]) == 1
-    (tmp_path / "card-report.json").write_text(capsys.readouterr().out)
-    main(["check", noop_url, "--format", "json"])
-    (tmp_path / "report.json").write_text(capsys.readouterr().out)
-    check("conformance", tmp_path / "report.json")
-    check("conformance", tmp_path / "card-report.json")
+    (tmp_path / "card-report.json").write_text(command("check", "--card", card, "--format", "json", code=1).out)
+    (tmp_path / "report.json").write_text(run("check", noop_url, "--format", "json")[1])
+    check("conformance", tmp_path / "report.json", tmp_path / "card-report.json")
 
 
-def test_a_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["export", "schema", "baseline"]) == 0
-    assert json.loads(capsys.readouterr().out) == schemas.load("baseline")
+def test_a_schema_is_printed() -> None:
+    assert json.loads(command("export", "schema", "baseline").out) == schemas.load("baseline")

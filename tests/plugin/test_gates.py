@@ -6,16 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from harness import Bench, junit_cases, log_of, verdict_of
+from commands import command
+from harness import Bench, junit_cases, kinds, log_of, verdict_of
 
-from pytest_a2a_bench.cli.main import main
-
-TEN = " ".join(["ok-" + c for c in "abcdefg"] + ["bad-" + c for c in "hij"])
-
-
-@pytest.fixture(autouse=True)
-def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", TEN)
+DESK_TASKS = " ".join(["ok-" + c for c in "abcdefg"] + ["bad-" + c for c in "hij"])
 
 
 def assert_says(result: pytest.RunResult, *texts: str) -> None:
@@ -23,13 +17,6 @@ def assert_says(result: pytest.RunResult, *texts: str) -> None:
     said = " ".join((result.stdout.str() + result.stderr.str()).split())
     for text in texts:
         assert text in said
-
-
-def kinds(path: Path) -> dict[str, list[str]]:
-    return {
-        name: [child.tag for child in case if child.tag not in ("properties", "system-out")]
-        for name, case in junit_cases(path).items()
-    }
 
 
 def test_a_floor_that_is_kept_passes_with_misses(desk: Bench) -> None:
@@ -272,9 +259,9 @@ def test_missed_runs_exactly_the_misses(desk: Bench) -> None:
 
 
 def test_missed_needs_a_run_that_missed_something(desk: Bench) -> None:
-    result = desk("--a2a-missed")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: --a2a-missed: *verdict.json is not there: no run has ended in this*"])
+    desk.refused("--a2a-missed").fnmatch_lines(
+        ["ERROR: --a2a-missed: *verdict.json is not there: no run has ended in this*"]
+    )
     desk.tasks("ok")
     assert desk().ret == 0
     result = desk("--a2a-missed")
@@ -283,7 +270,7 @@ def test_missed_needs_a_run_that_missed_something(desk: Bench) -> None:
 
 
 def test_last_failed_knows_errors_and_no_misses(desk: Bench) -> None:
-    desk.tasks(TEN + " down")
+    desk.tasks(DESK_TASKS + " down")
     desk("--a2a-min-pass=0.6")
     (desk.path / "log.txt").unlink()
     result = desk("--a2a-min-pass=0.6", "--lf")
@@ -310,23 +297,19 @@ def test_tiers(desk: Bench) -> None:
     assert_says(result, "min_pass[airline] inconclusive (critical) not judged, because there is no trial of it")
 
 
-def test_a_joined_directory_is_judged_without_a_run(
-    desk: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_joined_directory_is_judged_without_a_run(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     for i in (1, 2):
         assert desk(f"--a2a-shard={i}/2", f"--a2a-results=part{i}", "--a2a-min-pass=0").ret == 0
-    assert main(["merge", "part1", "part2", "-o", "whole"]) == 0
-    assert main(["gate", "whole", "--min-pass", "0.65"]) == 0
-    assert "7 of 10 trials succeeded" in capsys.readouterr().out
+    command("merge", "part1", "part2", "-o", "whole")
+    assert "7 of 10 trials succeeded" in command("gate", "whole", "--min-pass", "0.65").out
     found = json.loads(Path("whole/verdict.json").read_text())
     assert (found["verdict"], found["trials"]["missed"], len(found["missed"])) == ("pass", 3, 3)
     assert found["agent"] == json.loads(Path("part1/verdict.json").read_text())["agent"]
     monkeypatch.setenv("A2A_MIN_PASS", "0.72")
-    assert main(["gate", "whole"]) == 1, "as pytest reads the environment"
-    assert "below the floor" in capsys.readouterr().out
-    assert main(["gate", "whole", "--min-pass", "frnt=0.5"]) == 2
+    assert "below the floor" in command("gate", "whole", code=1).out
+    command("gate", "whole", "--min-pass", "frnt=0.5", code=2)
     next((desk.path / "whole" / "trials").glob("*ok-a*")).unlink()
-    assert main(["gate", "whole", "--min-pass", "0.1"]) == 1, "what is missing is an error"
+    command("gate", "whole", "--min-pass", "0.1", code=1)  # what is missing is an error
 
 
 def test_pass_hat_k_is_gated(desk: Bench) -> None:
@@ -461,15 +444,13 @@ class TestBaseline:
 
     def test_contradicting_options_are_refused_before_any_request(self, desk: Bench) -> None:
         write_baseline(desk, {"desk/front/ok-a": [1]}, user=["llm"], user_llm=["some/model"])
-        result = desk("--a2a-baseline=b.json")
-        assert result.ret == 4
-        result.stderr.fnmatch_lines(["*desk/front: user was llm and is scripted; promote a new baseline*"])
+        desk.refused("--a2a-baseline=b.json").fnmatch_lines(
+            ["*desk/front: user was llm and is scripted; promote a new baseline*"]
+        )
         assert log_of(desk) == []
 
     def test_a_drop_needs_a_baseline(self, desk: Bench) -> None:
-        result = desk("--a2a-max-drop=0.1")
-        assert result.ret == 4
-        result.stderr.fnmatch_lines(["*--a2a-max-drop is measured from a baseline*"])
+        desk.refused("--a2a-max-drop=0.1").fnmatch_lines(["*--a2a-max-drop is measured from a baseline*"])
 
 
 BAD = {f"desk/front/bad-x{i}": [1] for i in range(1, 8)}

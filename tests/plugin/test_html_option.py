@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import command, refused
 from faulty_server import start_faulty
 from harness import Bench
-
-from pytest_a2a_bench.cli.main import main
+from one_test import in_one_test
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestExperimentalApiWarning")
 
@@ -39,9 +39,7 @@ def test_a_run_writes_its_page(desk: Bench) -> None:
 
 def test_a_directory_is_no_page(desk: Bench) -> None:
     desk.mkdir("out")
-    result = desk("--a2a-html", "out")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--a2a-html=*out: it is a directory; give the name of a file"])
+    desk.refused("--a2a-html", "out").fnmatch_lines(["*--a2a-html=*out: it is a directory; give the name of a file"])
 
 
 def test_every_report_that_cannot_be_is_reported_before_the_run(desk: Bench) -> None:
@@ -131,15 +129,13 @@ def test_unjudged_requirements_are_on_the_page_with_their_evidence(bench: Bench)
     assert "there is no agent card that can be read" in shown(page, "DECLARED [card] MUST")
 
 
-def test_a_report_of_the_command_is_on_the_page_with_its_requests(
-    desk: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_report_of_the_command_is_on_the_page_with_its_requests(desk: Bench) -> None:
     desk("--a2a-results", "r")
     waivers = str(write_waiver(desk.path))
     with start_faulty("list-no-artifacts") as agent:
         judged = ["check", agent.url, "--id=LIST-004", "--waivers", waivers]
-        assert main([*judged, "--format=json", "-o", "c.json"]) == 0
-    assert main(["export", "html", "r", "-o", "r.html", "--conformance", "c.json"]) == 0
+        command(*judged, "--format=json", "-o", "c.json")
+    command("export", "html", "r", "-o", "r.html", "--conformance", "c.json")
     page = desk.path.joinpath("r.html").read_text(encoding="utf-8")
     for check in (WARNED, WAIVED):
         assert "&lt; HTTP 200" in shown(page, check)
@@ -152,13 +148,13 @@ def test_a_verdict_of_another_run_is_not_shown(desk: Bench, name: str) -> None:
     desk("--a2a-results", "r", "--a2a-min-pass", "0.1")
     path = desk.path / "r" / name
     path.write_text(json.dumps(json.loads(path.read_text()) | {"run_id": "another"}))
-    assert main(["export", "html", "r", "-o", "r.html"]) == 0
+    command("export", "html", "r", "-o", "r.html")
     text = desk.path.joinpath("r.html").read_text(encoding="utf-8")
     assert "is of an earlier run than the last one here" in text
     assert "min_pass" not in text
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("arguments", "said"),
     [
         (["nowhere"], "nowhere: no such directory"),
@@ -169,14 +165,8 @@ def test_a_verdict_of_another_run_is_not_shown(desk: Bench, name: str) -> None:
         (["r", "-o", "empty"], "-o empty: cannot be written"),
     ],
 )
-def test_wrong_arguments_are_one_line(
-    desk: Bench, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
-) -> None:
+def test_wrong_arguments_are_one_line(desk: Bench, arguments: list[str], said: str) -> None:
     desk("--a2a-results", "r")
-    desk.mkdir("empty")
+    (desk.path / "empty").mkdir(exist_ok=True)
     desk.path.joinpath("bad.json").write_text("{}")
-    capsys.readouterr()
-    assert main(["export", "html", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert said in error
+    assert said in refused("export", "html", *arguments)

@@ -154,9 +154,7 @@ def test_a_wrong_name_is_one_line(bench: Bench) -> None:
 )
 def test_it_begins_when_a_test_takes_a_fixture_of_ours(bench: Bench, test: str) -> None:
     bench.makepyfile(f"import pytest\n{test}\n")
-    result = bench()
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*test_mine: no agent to test; pass --a2a-endpoint URL*"])
+    bench.refused().fnmatch_lines(["*test_mine: no agent to test; pass --a2a-endpoint URL*"])
 
 
 def test_it_begins_when_a_test_asks_for_a_fixture_of_ours(bench: Bench) -> None:

@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+from commands import command
 from harness import Bench
 
-from pytest_a2a_bench.cli.main import harmless, main
+from pytest_a2a_bench.cli.main import harmless
 
 SPOKEN = (
     "said",
@@ -138,18 +139,16 @@ def test_names_of_tasks_are_no_commands_either(desk: Bench) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "markdown"])
-def test_a_card_gives_no_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+def test_a_card_gives_no_command(tmp_path: Path, form: str) -> None:
     card = {"name": TEXT, "version": 3, TEXT: 1, "skills": [{"id": TEXT, "tags": TEXT}], "url": TEXT}
     (tmp_path / "card.json").write_text(json.dumps(card))
-    assert main(["check", "--card", str(tmp_path / "card.json"), "--format", form]) == 1
-    shown = capsys.readouterr()
+    shown = command("check", "--card", tmp_path / "card.json", "--format", form, code=1)
     assert commands_of(shown.out + shown.err) == []
     assert "github" in shown.out
 
 
-def test_an_error_gives_no_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_gives_no_command(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"schema_version": 1, "run_id": 5, "##[error]x": TEXT}))
-    assert main(["merge", str(tmp_path), "-o", "##[error]\n::error::x"]) == 2
-    shown = capsys.readouterr()
+    shown = command("merge", tmp_path, "-o", "##[error]\n::error::x", code=2)
     assert shown.err.startswith("a2a-bench: ")
     assert commands_of(shown.out + shown.err) == []

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from harness import Bench
+from harness import Bench, ids
 
 HEAD = "import pytest\n"
 
@@ -9,10 +9,6 @@ HEAD = "import pytest\n"
 def collect(bench: Bench, source: str) -> pytest.RunResult:
     bench.makepyfile(test_it=HEAD + source)
     return bench("--co", "-q", "--a2a-endpoint", "builtin:oracle")
-
-
-def ids(result: pytest.RunResult) -> list[str]:
-    return [line.partition("::")[2] for line in result.outlines if "::" in line]
 
 
 def test_split_trials_and_tasks(bench: Bench) -> None:
@@ -36,7 +32,7 @@ class TestClass:
     def test_method(self, bench_task): pass
 """,
     )
-    found = ids(result)
+    found = [line.partition("::")[2] for line in ids(result)]
     count = {name: sum(i.startswith(name) for i in found) for name in ("test_split", "test_glob", "TestClass")}
     assert count == {"test_split": 80, "test_glob": 10, "TestClass": 9}
     assert sorted(i for i in found if "list" in i) == ["test_list[12-t0]", "test_list[3-t0]"]
@@ -119,13 +115,11 @@ def test_right(trial): assert trial.success
 
 def test_a_wrong_test_matters_only_if_it_is_selected(desk: Bench) -> None:
     desk.makepyfile(test_desk=WRONG_AND_RIGHT)
-    result = desk("-k", "test_right")
-    result.assert_outcomes(passed=1)
+    desk("-k", "test_right").assert_outcomes(passed=1)
     for chosen in (("-m", "front"), ("test_desk.py::test_wrong_marker",)):
-        result = desk(*chosen)
-        assert result.ret == 4
-        result.stderr.fnmatch_lines(["ERROR: test_desk.py::test_wrong_marker: *does not know trails*"])
-        assert "test_no_marker" not in result.stderr.str()
+        said = desk.refused(*chosen)
+        said.fnmatch_lines(["ERROR: test_desk.py::test_wrong_marker: *does not know trails*"])
+        assert "test_no_marker" not in said.str()
 
 
 def test_a_dialect_is_a_fixture(pytester: pytest.Pytester) -> None:

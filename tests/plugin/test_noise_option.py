@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import command
 from harness import Bench, verdict_of
 
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.gates.noise import events_of
 from pytest_a2a_bench.results.store import Store
@@ -20,7 +20,7 @@ def events(directory: Path) -> dict[str, list[Any]]:
     return {str(result.key): events_of(result) for result in Store(directory).read_all()}
 
 
-def test_noise_costs_an_agent_that_does_not_read_errors(oracle: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_noise_costs_an_agent_that_does_not_read_errors(oracle: Bench) -> None:
     result = oracle(*NOISE, "--a2a-max-noise-loss=0.1")
     assert result.ret == 1
     gates = {gate["name"]: gate for gate in verdict_of(oracle)["gates"]}
@@ -30,32 +30,27 @@ def test_noise_costs_an_agent_that_does_not_read_errors(oracle: Bench, capsys: p
     found = events(oracle.path / "a2a-results")
     lost = next(key for key, some in found.items() if any(event["kind"] == "tool-error" for event in some))
     assert not any(some for key, some in found.items() if key.endswith(":plain"))
-    capsys.readouterr()
-    assert main(["show", lost]) == 0
-    shown = capsys.readouterr().out
+    shown = command("show", lost).out
     assert "not carried out; the agent read" in shown
     again = next(line for line in shown.splitlines() if line.startswith("run it again: "))
     assert "--a2a-noise tool-error=0.6,wrong=0.5 'a2a/mock::test_mock[noisy-" in again
     nodeid = again.rpartition(" ")[2].strip("'")
-    assert main(["show", "--why", lost]) == 0
-    assert f"--a2a-noise tool-error=0.6,wrong=0.5 {nodeid!r}" in capsys.readouterr().out
     assert "1 test collected" in oracle(*NOISE[:1], "--co", "-q", nodeid).stdout.str()
-    assert f"not found: {nodeid} (no such item with --a2a-split=base and without --a2a-noise" in "\n".join(
-        oracle(nodeid).errlines
-    )
+    refused = oracle.refused(nodeid).str()
+    assert f"not found: {nodeid} (no such item with --a2a-split=base and without --a2a-noise" in refused
     # It is found without the events that did nothing.
-    assert main(["show", "--why", lost]) == 0
-    shown = capsys.readouterr().out
+    shown = command("show", "--why", lost).out
+    assert f"--a2a-noise tool-error=0.6,wrong=0.5 {nodeid!r}" in shown
     assert "1 event suffices to lose it" in shown
     assert "tool-error: " in shown
     # By its node id, and at another agent than the run's.
     [nodeid] = [name for name, key in manifest.load(oracle.path / "a2a-results").nodeids.items() if key == lost]
-    assert main(["show", "--why", nodeid, "--set", "endpoint=builtin:careful"]) == 0
-    assert "with all of them it succeeds now (1 conversation run)" in capsys.readouterr().out
+    said = command("show", "--why", nodeid, "--set", "endpoint=builtin:careful").out
+    assert "with all of them it succeeds now (1 conversation run)" in said
     # No leaderboard takes it.
-    assert main(["export", "tau2", "a2a-results", "-o", "t.json", "--agent", "noisy"]) == 2
-    assert "trials with noise are no results of the benchmark" in capsys.readouterr().err
-    assert main(["export", "tau2", "a2a-results", "-o", "t.json", "--agent", "plain"]) == 0
+    said = command("export", "tau2", "a2a-results", "-o", "t.json", "--agent", "noisy", code=2).err
+    assert "trials with noise are no results of the benchmark" in said
+    command("export", "tau2", "a2a-results", "-o", "t.json", "--agent", "plain")
 
 
 @pytest.mark.slow

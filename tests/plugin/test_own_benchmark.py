@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 from builtin_server import served
-from harness import ROOT, Bench, verdict_of
+from harness import ROOT, Bench, url_of, verdict_of
 
 EXAMPLE = Path(__file__).parents[2] / "example_suites" / "own_benchmark"
 
@@ -18,18 +17,14 @@ EXAMPLE = Path(__file__).parents[2] / "example_suites" / "own_benchmark"
 @pytest.fixture(scope="module")
 def agent_url() -> Iterator[str]:
     """The example's agent, in a process of its own."""
-    with subprocess.Popen([sys.executable, EXAMPLE / "agent.py"], stdout=subprocess.PIPE, text=True) as agent:
-        assert agent.stdout is not None
-        yield agent.stdout.readline().strip()
-        agent.terminate()
+    with url_of(sys.executable, EXAMPLE / "agent.py") as url:
+        yield url
 
 
 @pytest.fixture
 def shop(bench: Bench, agent_url: str) -> Bench:
     """Run pytest in a copy of the example."""
-    for path in EXAMPLE.iterdir():
-        if path.is_file():
-            (bench.path / path.name).write_bytes(path.read_bytes())
+    bench.copy_files(EXAMPLE)
     return bench.with_options("--a2a-endpoint", agent_url)
 
 
@@ -56,9 +51,9 @@ def test_it_runs_gates_and_reports(shop: Bench) -> None:
 
 
 def test_its_setting_is_one_like_any_other(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = shop("--a2a-set=shop-patience=none")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --a2a-set shop-patience: 'none' is not a whole number*"])
+    shop.refused("--a2a-set=shop-patience=none").fnmatch_lines(
+        ["ERROR: --a2a-set shop-patience: 'none' is not a whole number*"]
+    )
     monkeypatch.setenv("A2A_SHOP_PATIENCE", "1")
     result = shop("-k", "status")
     result.assert_outcomes(failed=1)  # one turn is a tool call, and nothing was said yet
@@ -67,9 +62,7 @@ def test_its_setting_is_one_like_any_other(shop: Bench, monkeypatch: pytest.Monk
 def test_a_setting_of_another_benchmark_is_refused(shop: Bench) -> None:
     benchmark = shop.path / "shop.py"
     benchmark.write_text(benchmark.read_text().replace("patience:", "max_turns:").replace('"shop_"', '"crm_"'))
-    result = shop()
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "suite 'shop': there is another setting 'crm-max-turns' already" in result.stderr.str()
+    assert "suite 'shop': there is another setting 'crm-max-turns' already" in shop.refused().str()
 
 
 def test_its_categories_and_domain_choose(shop: Bench) -> None:

@@ -8,11 +8,6 @@ from raw_agent import raw_agent, response
 NOWHERE = "http://127.0.0.1:9"
 
 
-@pytest.fixture(autouse=True)
-def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok")
-
-
 def test_an_unreachable_endpoint_is_found_once(desk: Bench) -> None:
     result = desk("--a2a-endpoint", NOWHERE)
     assert result.ret == 4

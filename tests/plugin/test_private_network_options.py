@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from commands import command
 from harness import Bench
 from private_network import Authority, Place, guarded_agent
 from raw_agent import RawAgent, fine, raw_agent
-
-from pytest_a2a_bench.cli import main
 
 TEST = """
 def test_it(a2a_client):
@@ -37,9 +36,7 @@ def test_a_run_behind_mutual_tls(bench: Bench, place: Place, agent: RawAgent, mo
 
 def test_an_authority_that_is_not_trusted_is_one_line(bench: Bench, agent: RawAgent) -> None:
     bench.makepyfile(TEST)
-    result = bench("--a2a-endpoint", agent.url)
-    assert result.ret == 4
-    (line,) = [line for line in result.errlines if line.startswith("ERROR:")]
+    (line,) = [line for line in bench.refused("--a2a-endpoint", agent.url).lines if line.startswith("ERROR:")]
     assert "is not trusted" in line
     assert line.index("--a2a-ca") < line.index("--a2a-set verify-ssl=off")
 
@@ -49,12 +46,10 @@ def test_a_variable_that_ini_names_matters_once_the_agent_is_used(bench: Bench, 
     bench.makepyfile("def test_one(): pass")
     assert bench().ret == 0
     bench.makepyfile(test_two=TEST)
-    result = bench()
-    assert result.ret == 4
-    assert "--a2a-auth-env names NOT_SET_HERE" in result.stderr.str()
+    assert "--a2a-auth-env names NOT_SET_HERE" in bench.refused().str()
 
 
-def test_a_run_with_oauth(bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_with_oauth(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_OAUTH_CLIENT_ID", "bench")
     monkeypatch.setenv("A2A_OAUTH_CLIENT_SECRET", "s3cret-of-the-client")
     bench.makepyfile(TEST)
@@ -62,24 +57,16 @@ def test_a_run_with_oauth(bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys:
     with guarded_agent(authority) as url:
         bench("--a2a-endpoint", url).assert_outcomes(passed=1)
         monkeypatch.setenv("A2A_OAUTH_CLIENT_SECRET", "another-secret-entirely")
-        result = bench("--a2a-endpoint", url)
-        assert main.main(["check", url]) == 2
-    message = result.stdout.str() + result.stderr.str()
-    assert result.ret == 4
-    assert "HTTP 401, saying invalid_client" in message
-    assert "HTTP 401, saying invalid_client" in capsys.readouterr().err
-    assert "another-secret-entirely" not in message
+        for message in (bench.refused("--a2a-endpoint", url).str(), command("check", url, code=2).err):
+            assert "HTTP 401, saying invalid_client" in message
+            assert "another-secret-entirely" not in message
 
 
-def test_doctor_says_how_requests_travel(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_says_how_requests_travel(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://me:pass-word-1@proxy.internal:3128")
     monkeypatch.setenv("A2A_CA", str(place.ca))
-    assert main.main(["doctor"]) == 0
-    message = capsys.readouterr().out
+    message = command("doctor").out
     assert "and 1 of the setting ca" in message
     assert "http://proxy.internal:3128 for " in message
     assert "pass-word-1" not in message
-    assert main.main(["doctor", "--set", "ca=nowhere.pem"]) == 0
-    assert "nowhere.pem: cannot be read" in capsys.readouterr().out
+    assert "nowhere.pem: cannot be read" in command("doctor", "--set", "ca=nowhere.pem").out

@@ -13,12 +13,12 @@ from pytest_a2a_bench.reports.reported import load_reported
 from pytest_a2a_bench.results.store import load_trial
 from pytest_a2a_bench.trials import runner
 
+DESK_TASKS = "ok lost gone"
 LINE = "2 conversations were run again, because a message may have arrived or not (redeliver): "
 
 
 @pytest.fixture(autouse=True)
-def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok lost gone")
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_PAUSE", RetryPolicy(base=0.001, maximum=0.01))
 
 

@@ -89,13 +89,11 @@ def test_a_changed_request_is_an_error_with_the_difference(bench: Bench, oracle:
     ],
 )
 def test_wrong_directories_are_usage_errors(bench: Bench, arguments: list[str], message: str) -> None:
-    result = bench(*arguments)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*{message}"])
+    bench.refused(*arguments).fnmatch_lines([f"*{message}"])
 
 
 def test_the_protocol_is_not_judged_on_recordings(bench: Bench, oracle: Bench) -> None:
     oracle("a2a/mock::test_mock[create_task_1-t0]", "--a2a-record=tapes")
-    result = bench("--a2a-replay=tapes", "-m", "conformance")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*the protocol is judged on a real agent, not on recordings*"])
+    bench.refused("--a2a-replay=tapes", "-m", "conformance").fnmatch_lines(
+        ["*the protocol is judged on a real agent, not on recordings*"]
+    )

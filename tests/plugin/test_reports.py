@@ -3,9 +3,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from harness import Bench, junit_cases, junit_properties, log_of
+from harness import Bench, junit_cases, junit_properties, kinds, log_of
 
-EVERY_KIND = "ok bad down skip bug"
+DESK_TASKS = "ok bad down skip bug"
 
 
 @pytest.fixture(
@@ -21,19 +21,12 @@ def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
     return arguments
 
 
-@pytest.fixture(autouse=True)
-def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", EVERY_KIND)
-
-
 def test_each_kind_of_end_is_reported_apart(desk: Bench, process: tuple[str, ...]) -> None:
     result = desk(*process, "--junitxml=j.xml", "-ra")
     result.assert_outcomes(passed=1, failed=1, errors=2, skipped=1)
     assert result.ret == 1
-    assert sorted(log_of(desk)) == sorted(EVERY_KIND.split())
-    cases = junit_cases(desk.path / "j.xml")
-    kinds = {name: [child.tag for child in case if child.tag != "properties"] for name, case in cases.items()}
-    assert kinds == {
+    assert sorted(log_of(desk)) == sorted(DESK_TASKS.split())
+    assert kinds(desk.path / "j.xml") == {
         "test_desk[ok-t0]": [],
         "test_desk[bad-t0]": ["failure"],
         "test_desk[down-t0]": ["error"],
@@ -97,7 +90,7 @@ def test_scalars_reach_json_report_and_reportlog(desk: Bench) -> None:
     for test in report["tests"]:
         values = {name: value for pair in test["user_properties"] for name, value in pair.items()}
         rewards[values["a2a.key"]] = values.get("a2a.reward")
-    assert rewards == {f"desk/front/{k}#0": {"ok": 1.0, "bad": 0.0}.get(k) for k in EVERY_KIND.split()}
+    assert rewards == {f"desk/front/{k}#0": {"ok": 1.0, "bad": 0.0}.get(k) for k in DESK_TASKS.split()}
     lines = [json.loads(line) for line in (desk.path / "log.jsonl").read_text().splitlines()]
     calls = [dict(line["user_properties"]) for line in lines if line.get("when") == "call"]
     assert {c["a2a.key"]: c["a2a.success"] for c in calls} == {"desk/front/ok#0": True, "desk/front/bad#0": False}

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import command
 from examples import rotating
 from harness import Bench, junit_cases, junit_properties, log_of, wait_for
 
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results import manifest, merge
 from pytest_a2a_bench.results.lock import InUseError, locked
 
@@ -138,16 +138,14 @@ def test_a_run_can_be_killed_at_any_moment(desk: Bench) -> None:
 TASKS = " ".join(f"{'bad' if i % 3 == 0 else 'ok'}-0.0{i % 5}-{i}" for i in range(17))
 
 
-def test_merged_shards_are_the_whole(desk: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_merged_shards_are_the_whole(desk: Bench) -> None:
     desk.tasks(TASKS)
     desk("--a2a-results=whole").assert_outcomes(passed=11, failed=6)
     for i in (1, 2, 3):
         desk(f"--a2a-shard={i}/3", f"--a2a-results=part{i}")
     assert sorted(log_of(desk)) == sorted(TASKS.split() * 2)
 
-    assert main(["merge", "part1", "part2", "part3", "-o", "merged"]) == 0
-
-    assert "desk/front: 11 of 17 trials passed" in capsys.readouterr().out
+    assert "desk/front: 11 of 17 trials passed" in command("merge", "part1", "part2", "part3", "-o", "merged").out
     whole, merged = stored(desk.path / "whole"), stored(desk.path / "merged")
     assert merged.keys() == whole.keys()
     for name, data in merged.items():
@@ -158,46 +156,41 @@ def test_merged_shards_are_the_whole(desk: Bench, capsys: pytest.CaptureFixture[
     }
 
 
-def test_more_shards_than_trials_leave_empty_parts(desk: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_more_shards_than_trials_leave_empty_parts(desk: Bench) -> None:
     desk.tasks("ok-a ok-b")
     for i in (1, 2, 3):
         result = desk(f"--a2a-shard={i}/3", f"--a2a-results=part{i}", "--a2a-min-pass=0")
         assert result.ret == 0
     result.stdout.fnmatch_lines(["a2a: shard 3/3 has nothing to do: there are 2 trials"])
     assert json.loads((desk.path / "part3" / "run.json").read_text())["keys"] == []
-    capsys.readouterr()
-    assert main(["merge", "part3", "part1", "part2", "-o", "merged"]) == 0
-    assert "desk/front: 2 of 2 trials passed" in capsys.readouterr().out
+    assert "desk/front: 2 of 2 trials passed" in command("merge", "part3", "part1", "part2", "-o", "merged").out
     again = desk("--a2a-shard=3/3", "--a2a-results=part3", "-k", "nothing-like-this")
     assert again.ret == 5, "that there is nothing at all is no part's fault"
 
 
-def test_all_obstacles_to_a_merge_are_reported_together(desk: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_obstacles_to_a_merge_are_reported_together(desk: Bench) -> None:
     desk.tasks(TASKS)
     for i in (1, 2, 3):
         desk(f"--a2a-shard={i}/3", f"--a2a-results=part{i}")
     desk("--a2a-shard=2/3", "--a2a-results=other", "--a2a-seed=1")
     lost = next((desk.path / "part1" / "trials").iterdir())
     lost.unlink()
-    capsys.readouterr()
 
-    assert main(["merge", "part1", "part2", "-o", "merged"]) == 2
-    message = capsys.readouterr().err
+    message = command("merge", "part1", "part2", "-o", "merged", code=2).err
     assert "are in none of the directories (shards given: 1/3, 2/3)" in message
     assert "part1 (shard 1/3) has no result of its run for 1 trial: desk/front/" in message
     assert not (desk.path / "merged").exists()
 
-    assert main(["merge", "part2", "other", "part3", "-o", "merged"]) == 2
-    message = capsys.readouterr().err
+    message = command("merge", "part2", "other", "part3", "-o", "merged", code=2).err
     assert "trials are in several directories, part2 (shard 2/3) and other (shard 2/3): desk/front/" in message
     assert "seed differs: 300 in part2 (shard 2/3), 1 in other (shard 2/3)" in message
 
-    assert main(["merge", "part1", "nowhere", "-o", "merged"]) == 2
-    assert "nowhere is not the results directory of a run: no such directory" in capsys.readouterr().err
+    said = command("merge", "part1", "nowhere", "-o", "merged", code=2).err
+    assert "nowhere is not the results directory of a run: no such directory" in said
 
     (desk.path / "full").mkdir()
     (desk.path / "full" / "x").touch()
-    assert main(["merge", "part2", "-o", "full"]) == 2
+    command("merge", "part2", "-o", "full", code=2)
 
 
 def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(desk: Bench) -> None:
@@ -248,6 +241,6 @@ def test_commands_that_write_wait_their_turn_and_others_do_not(desk: Bench) -> N
     with locked(directory, "pytest"):
         with pytest.raises(InUseError, match="a2a-results is in use by pytest, process "):
             merge.write_rescored(manifest.load_selected(directory), [], directory, "rescored")
-        assert main(["merge", "a2a-results", "-o", "whole"]) == 0
-        assert main(["export", "html", "a2a-results"]) == 0
+        command("merge", "a2a-results", "-o", "whole")
+        command("export", "html", "a2a-results")
     assert not (desk.path / "whole" / "run.lock").exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,17 +10,15 @@ from pathlib import Path
 import pytest
 from chaos_oracle import harried
 from fake_llm import FakeLLM, say
-from harness import Bench
+from harness import Bench, url_of
 
 SHOP = Path(__file__).parents[2] / "example_suites" / "own_scenarios"
 
 
 @pytest.fixture(scope="module")
 def shop_url() -> Iterator[str]:
-    with subprocess.Popen([sys.executable, str(SHOP / "agent.py")], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.kill()
+    with url_of(sys.executable, SHOP / "agent.py") as url:
+        yield url
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import command, run
 from harness import Bench, junit_cases, verdict_of
 from raw_agent import RawAgent, Request, raw_agent, response, rpc
 from span_receiver import span_receiver
@@ -196,13 +197,11 @@ def test_no_canary_is_found_in_anything_that_a_run_leaves(
 
 
 @pytest.mark.slow
-def test_no_canary_is_found_after_replaying_resuming_and_gating(
-    bench: Bench, agent: RawAgent, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_canary_is_found_after_replaying_resuming_and_gating(bench: Bench, agent: RawAgent) -> None:
     live = ("--a2a-endpoint", endpoint_of(agent), "--a2a-auth-env=MY_TOKEN", "--a2a-suite=mock")
     runs = [bench(*live, "--a2a-record=tapes", "-q", "--junitxml=live.xml")]
     recorded = sorted((bench.path / "tapes").iterdir())
-    assert main(["gate", "a2a-results", "--write-baseline", "base.json", "--allow-incomplete"]) == 0
+    command("gate", "a2a-results", "--write-baseline", "base.json", "--allow-incomplete")
     runs.append(bench("--a2a-replay=tapes", "-k", "mock", "-q", "--a2a-results=again", "--junitxml=replayed.xml"))
     gates = ("--a2a-baseline=base.json", "--a2a-min-pass=0.1", "--a2a-html=page.html")
     runs.append(bench(*live, "--a2a-resume", *gates, "-vv"))
@@ -217,26 +216,22 @@ def test_no_canary_is_found_after_replaying_resuming_and_gating(
     evaluated = rewards("again")
     assert evaluated
     assert {n: r for n, r in rewards("a2a-results").items() if n in evaluated} == evaluated
-    assert main(["export", "html", "a2a-results", "-o", "report.html"]) == 0
-    assert main(["doctor"]) == 0
-    expected = capsys.readouterr()
+    command("export", "html", "a2a-results", "-o", "report.html")
+    expected = command("doctor")
     assert junit_cases(bench.path / "live.xml")
     assert_clean(bench.path, expected.out, expected.err, *(r.stdout.str() + r.stderr.str() for r in runs))
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "markdown"])
-def test_no_canary_is_found_in_reports_of_conformance(
-    pytester: pytest.Pytester, agent: RawAgent, capsys: pytest.CaptureFixture[str], form: str
-) -> None:
-    chosen = ("--group=send", "--group=card", "--timeout=5")
-    main(["check", endpoint_of(agent), "--set", "auth-env=MY_TOKEN", "--format", form, *chosen, "-o", "report"])
-    main(["check", "--card", endpoint_of(agent), "--set", "auth-env=MY_TOKEN"])
-    expected = capsys.readouterr()
+def test_no_canary_is_found_in_reports_of_conformance(pytester: pytest.Pytester, agent: RawAgent, form: str) -> None:
+    asked = ("check", endpoint_of(agent), "--set", "auth-env=MY_TOKEN")
+    _, *printed = run(*asked, "--format", form, "--group=send", "--group=card", "--timeout=5", "-o", "report")
+    printed += run(*asked, "--card")[1:]
     text = (pytester.path / "report").read_text()
     assert "***" in text
     if form in ("json", "sarif"):
         json.loads(text)
-    assert_clean(pytester.path, expected.out, expected.err)
+    assert_clean(pytester.path, *printed)
 
 
 def test_a_crash_of_a_command_shows_no_secret(

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness import Bench, log_of
+from harness import DESK, DESK_TEST, Bench, counts, log_of
 
 from pytest_a2a_bench import suites
 
@@ -25,11 +25,6 @@ def suite(desk: Bench) -> Bench:
     desk.makepyfile(test_own="def test_own_bad(): assert False\ndef test_own_good(): pass")
     (desk.mkdir(".venv") / "pyvenv.cfg").touch()
     return desk
-
-
-def counts(result: pytest.RunResult) -> dict[str, int]:
-    found = result.parseoutcomes()
-    return {name: found[name] for name in ("passed", "failed", "errors") if name in found}
 
 
 def test_suites_expressions_and_pasted_ids(suite: Bench) -> None:
@@ -66,8 +61,6 @@ def noticed(request):
 
 
 def test_a_suite_from_an_installed_package(bench: Bench, noop_url: str) -> None:
-    from harness import DESK, DESK_TEST
-
     bench.makepyfile(desk=DESK, desk_suite=DESK_TEST)
     info = bench.mkdir("desk-1.dist-info")
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: desk\nVersion: 1\n")
@@ -75,9 +68,7 @@ def test_a_suite_from_an_installed_package(bench: Bench, noop_url: str) -> None:
     bench.makepyfile(test_mine=DESK_TEST)
     result = bench.apart("--a2a-endpoint", noop_url, "test_mine.py")
     result.assert_outcomes(passed=1)
-    wrong = bench("--a2a-suite", "desks")
-    assert wrong.ret == 4
-    wrong.stderr.fnmatch_lines(["ERROR: --a2a-suite: unknown suite 'desks'; valid are: *"])
+    bench.refused("--a2a-suite", "desks").fnmatch_lines(["ERROR: --a2a-suite: unknown suite 'desks'; valid are: *"])
 
 
 def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(suite: Bench) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import command
 from fake_llm import FakeLLM, say, status
-from harness import Bench, junit_cases, junit_properties, log_of, verdict_of
+from harness import Bench, junit_cases, junit_properties, kinds, log_of, verdict_of
 from jsonschema import Draft202012Validator
 from raw_agent import RawAgent, Request, raw_agent, response
 
 from pytest_a2a_bench import schemas
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.errors import TrialCancelledError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin.schedule import Schedule
@@ -36,11 +35,6 @@ def refusing() -> Iterator[RawAgent]:
         yield agent
 
 
-def outcomes(path: Path) -> dict[str, list[str]]:
-    """Return the kinds of the children of each test case."""
-    return {n: [c.tag for c in case if c.tag != "properties"] for n, case in junit_cases(path).items()}
-
-
 def test_a_refused_token_ends_the_run_at_once(bench: Bench, refusing: RawAgent) -> None:
     result = bench("--a2a-endpoint", refusing.url, "--a2a-suite=mock", "--junitxml=j.xml", "-rs")
     assert result.ret == 1
@@ -56,9 +50,9 @@ def test_a_refused_token_ends_the_run_at_once(bench: Bench, refusing: RawAgent) 
     result.stdout.fnmatch_lines(["*a2a verdict: inconclusive*"])
     (last,) = [line for line in result.outlines if line.startswith("=") and " not run" in line]
     assert "1 error" in last
-    cases = outcomes(bench.path / "j.xml")
+    cases = kinds(bench.path / "j.xml")
     assert cases["breaker"] == ["failure"]
-    trials = [kinds for name, kinds in cases.items() if name.startswith("test_mock[")]
+    trials = [found for name, found in cases.items() if name.startswith("test_mock[")]
     assert sorted(trials) == [["error"], *[["skipped"]] * (len(trials) - 1)]
     assert len(trials) > 3
     assert f"{len(trials) - 1} not run" in last
@@ -103,7 +97,7 @@ def test_workers_hear_of_each_others_breaker(desk: Bench) -> None:
     desk.tasks(" ".join(["refused", "meet-2", *(f"ok-0.3-{i}" for i in range(14))]))
     result = desk("-n2", "--junitxml=j.xml")
     assert result.ret == 1
-    cases = outcomes(desk.path / "j.xml")
+    cases = kinds(desk.path / "j.xml")
     assert cases["breaker"] == ["failure"]
     assert len([k for k in cases.values() if k == ["error"]]) == 1
     assert len([k for k in cases.values() if k == ["skipped"]]) > 5
@@ -121,9 +115,9 @@ def test_an_agent_that_is_gone(bench: Bench) -> None:
     with raw_agent(leave) as agent:
         result = bench("--a2a-endpoint", agent.url, "--a2a-suite=mock", "--junitxml=j.xml")
     assert result.ret == 1
-    kinds = [k for n, k in outcomes(bench.path / "j.xml").items() if n.startswith("test_mock[")]
-    assert kinds.count(["error"]) == 3
-    assert kinds.count(["skipped"]) == len(kinds) - 3 > 0
+    found = [k for n, k in kinds(bench.path / "j.xml").items() if n.startswith("test_mock[")]
+    assert found.count(["error"]) == 3
+    assert found.count(["skipped"]) == len(found) - 3 > 0
     result.stdout.fnmatch_lines(
         ["*3 trials in a row ended with ProtocolError, and the agent does not answer a new request: no agent card*"]
     )
@@ -142,7 +136,7 @@ def test_a_rerun_holds_nothing_more(desk: Bench) -> None:
     result = desk("-ppytest_rerunfailures", "--reruns=2", "--junitxml=j.xml")
     assert result.ret == 1
     assert log_of(desk) == ["refused"]
-    assert outcomes(desk.path / "j.xml")["test_desk[refused-t0]"] == ["error"]
+    assert kinds(desk.path / "j.xml")["test_desk[refused-t0]"] == ["error"]
 
 
 def test_an_expected_failure_hides_nothing(desk: Bench) -> None:
@@ -229,9 +223,9 @@ def stop_by_time(run: Bench, *options: str) -> None:
     found = [junit_properties(case).get("a2a.error_type") for case in cases.values()]
     in_flight = len(log_of(run)) - len(log_of(run, "end"))
     assert found.count("RunTimeoutError") == in_flight
-    kinds = outcomes(run.path / "j.xml")
-    assert kinds["breaker"] == ["failure"]
-    assert list(kinds.values()).count(["skipped"]) == 7 - len(log_of(run))
+    ends = kinds(run.path / "j.xml")
+    assert ends["breaker"] == ["failure"]
+    assert list(ends.values()).count(["skipped"]) == 7 - len(log_of(run))
     result.stdout.fnmatch_lines(["*not run: the run took longer than --a2a-run-timeout (* s)*"])
     result.stdout.fnmatch_lines(["*raise --a2a-run-timeout, then run again with --a2a-resume*"])
 
@@ -259,7 +253,7 @@ def test_files_and_page_of_a_stopped_run(desk: Bench) -> None:
     assert "1 error, 2 not run" in page
     assert "2 of 3 trials were not run and count as not passed: the run was stopped." in page
     assert OPEN in (desk.path / "summary.md").read_text()
-    assert main(["export", "html", str(results), "-o", str(desk.path / "later.html")]) == 0
+    command("export", "html", results, "-o", desk.path / "later.html")
     assert "Of the run, 2 trials more had not begun when it was stopped." in (desk.path / "later.html").read_text()
 
 

@@ -10,10 +10,7 @@ from harness import Bench, log_of
 from pytest_a2a_bench.plugin import schedule
 from pytest_a2a_bench.plugin.terminal import Reporting, looks_like_trial
 
-
-@pytest.fixture(autouse=True)
-def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok bad")
+DESK_TASKS = "ok bad"
 
 
 def test_header_and_summary(desk: Bench, noop_url: str) -> None:
@@ -122,9 +119,7 @@ def test_quiet_has_a_line_a_minute(desk: Bench, monkeypatch: pytest.MonkeyPatch)
 
 def test_an_unusable_results_directory_is_a_usage_error(desk: Bench) -> None:
     (desk.path / "file").touch()
-    result = desk("--a2a-results", "file")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: *results directory *file cannot be written: *"])
+    desk.refused("--a2a-results", "file").fnmatch_lines(["ERROR: *results directory *file cannot be written: *"])
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from commands import command
 from harness import DESK, DESK_CONFTEST, DESK_TEST, Bench, junit_cases, junit_properties, verdict_of
 from tau2_checkouts import make_checkout, retitled
 from tau2_verification import verify_stored
 
 from pytest_a2a_bench.benchmarks.tau2 import index
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results.store import Store
 
 A_KNOWN_DEFECT = DESK.replace('kind == "bad"', '(kind == "bad" or (kind == "weak" and key.agent == "b"))')
@@ -68,12 +67,12 @@ def test_agents_are_compared_task_by_task(two: Bench) -> None:
     for page in ("p.html", "m.md"):
         assert "a is better: a 1.000, b 0.200 over 10 tasks" in (two.path / page).read_text()
     # The page from files says the same.
-    assert main(["export", "html", str(two.path / "a2a-results"), "-o", str(two.path / "later.html")]) == 0
+    command("export", "html", two.path / "a2a-results", "-o", two.path / "later.html")
     assert "a is better: a 1.000, b 0.200 over 10 tasks" in (two.path / "later.html").read_text()
 
 
 @pytest.mark.slow
-def test_results_are_of_an_agent_whoever_takes_them_up(two: Bench, capsys: Any) -> None:
+def test_results_are_of_an_agent_whoever_takes_them_up(two: Bench) -> None:
     two("-q")
     log = (two.path / "log.txt").read_text()
     result = two("-q", "--a2a-resume")
@@ -83,20 +82,19 @@ def test_results_are_of_an_agent_whoever_takes_them_up(two: Bench, capsys: Any) 
     assert {line.split()[1][-2:] for line in again.splitlines()} == {":b"}
     two("-q", "--a2a-resume")
     folder, file = two.path / "a2a-results", two.path / "b.json"
-    assert main(["export", "metrics", str(folder), "-o", str(two.path / "m.json"), "--agent", "b"]) == 0
+    command("export", "metrics", folder, "-o", two.path / "m.json", "--agent", "b")
     message = json.loads((two.path / "m.json").read_text())
     assert {trial["agent"] for trial in message} == {"b"}
     assert len(message) == 10
-    assert main(["gate", str(folder), "--write-baseline", str(file), "--agent", "b"]) == 0
-    assert main(["gate", str(folder), "--write-baseline", str(file), "--agent", "c"]) == 2
+    command("gate", folder, "--write-baseline", file, "--agent", "b")
+    command("gate", folder, "--write-baseline", file, "--agent", "c", code=2)
     # As good as it was, which no comparison with the first one excuses.
     two("-q", f"--a2a-baseline=b={file}", "--a2a-max-drop=1", "--a2a-set=inconclusive=pass", "--a2a-resume")
     gates = {g["name"]: g for g in verdict_of(two)["gates"]}
     assert set(gates) == {"baseline:b", "compare:b"}
     assert gates["baseline:b"]["numbers"]["drop"] == 0
-    result = two("-q", f"--a2a-baseline={file}")
-    assert result.ret == 4
-    assert "does not say which agent it is of: write --a2a-baseline a=FILE" in result.stderr.str()
+    refused = two.refused("-q", f"--a2a-baseline={file}").str()
+    assert "does not say which agent it is of: write --a2a-baseline a=FILE" in refused
 
 
 def test_a_pair_stays_in_one_shard(two: Bench) -> None:
@@ -105,8 +103,8 @@ def test_a_pair_stays_in_one_shard(two: Bench) -> None:
     keys = [{r.key for r in Store(two.path / f"part{part}").read_all()} for part in ("1", "2")]
     assert [len({k.of_any_agent for k in part}) * 2 for part in keys] == [len(part) for part in keys]
     assert sum(map(len, keys)) == 20
-    assert main(["merge", str(two.path / "part1"), str(two.path / "part2"), "-o", str(two.path / "w")]) == 0
-    assert main(["export", "html", str(two.path / "w"), "-o", str(two.path / "w.html")]) == 0
+    command("merge", two.path / "part1", two.path / "part2", "-o", two.path / "w")
+    command("export", "html", two.path / "w", "-o", two.path / "w.html")
     assert "a is better: a 1.000, b 0.200 over 10 tasks" in (two.path / "w.html").read_text()
 
 
@@ -119,9 +117,7 @@ def test_fixtures_of_one_agent_say_that_there_are_several(two: Bench) -> None:
         f"{DESK_CONFTEST}\nimport pytest\n@pytest.fixture(scope='session')\ndef a2a_client_config():\n    return None\n"
     )
     two.makepyfile(test_desk=DESK_TEST)
-    result = two()
-    assert result.ret == 4
-    assert "is for one agent, and the endpoints have names (a, b)" in result.stderr.str()
+    assert "is for one agent, and the endpoints have names (a, b)" in two.refused().str()
 
 
 @pytest.mark.slow
@@ -190,9 +186,9 @@ def test_only_the_checkouts_domains_are_collected(bench: Bench, checkout: Path) 
     nodes = [line for line in result.outlines if "::" in line]
     assert nodes
     assert all(line.startswith("a2a/mock::") for line in nodes)
-    result = bench("--co", "-q", ORACLE, "--a2a-suite=airline", f"--a2a-tau2-data={checkout}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: *airline is not in tau2's data in {checkout / 'data'}; it has: mock"])
+    bench.refused("--co", "-q", ORACLE, "--a2a-suite=airline", f"--a2a-tau2-data={checkout}").fnmatch_lines(
+        [f"ERROR: *airline is not in tau2's data in {checkout / 'data'}; it has: mock"]
+    )
 
 
 @pytest.mark.parametrize(

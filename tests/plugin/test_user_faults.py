@@ -16,12 +16,8 @@ from pytest_a2a_bench.results.store import load_trial
 AT_FAULT = (
     "the user, not the agent, was at fault in {} of 4 trials, which count as they came out: {}x ended_before_the_write"
 )
+DESK_TASKS = "ok bad left leaves"
 AGAIN = "2 trials were run again, because the user was at fault (user-retry): "
-
-
-@pytest.fixture(autouse=True)
-def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok bad left leaves")
 
 
 def trials_of(run: Bench) -> dict[str, object]:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import command
 from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.diagnosis import Diagnoser, Diagnosis, diagnose
 from pytest_a2a_bench.benchmarks.tau2 import diagnosis as tau2
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import DialectFinding, Reward, ToolCall, TrialKey, TrialResult, Turn, UserFault
 from pytest_a2a_bench.reports import trial_text
 from pytest_a2a_bench.results.manifest import Manifest
@@ -291,7 +291,7 @@ def _run(folder: Path) -> list[TrialResult]:
     return results
 
 
-def test_many_misses_are_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_misses_are_few_lines(tmp_path: Path) -> None:
     found = trial_text.clusters(_run(tmp_path))
     assert list(trial_text.summary_lines(found, "CMD")) == [
         "why 12 trials did not pass (CMD says more):",
@@ -299,19 +299,17 @@ def test_many_misses_are_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture
         "  3x agent: called update_reservation_baggages with a wrong total_baggages "
         "[airline/9, airline/10, airline/11]",
     ]
-    assert main(["show", str(tmp_path)]) == 0
-    text = capsys.readouterr().out
+    text = command("show", tmp_path).out
     assert text.startswith("12 of 12 trials did not pass, for 2 reasons\n1. 9x agent: never called cancel_reservation")
     assert "run again: pytest --a2a-endpoint URL 'a2a/airline::test_airline[9-t0]'" in text
     assert f"a2a-bench show --results {tmp_path} --ids 1 > ids.txt && pytest --a2a-endpoint URL @ids.txt" in text
-    assert main(["show", "--results", str(tmp_path), "--ids", "1"]) == 0
-    assert capsys.readouterr().out.splitlines() == [f"a2a/airline::test_airline[{n}-t0]" for n in range(9)]
-    assert main(["show", "tau2/airline/9#0", "--why", "--results", str(tmp_path), "--format", "json"]) == 0
-    (group,) = json.loads(capsys.readouterr().out)
+    assert command("show", "--results", tmp_path, "--ids", "1").out.splitlines() == [
+        f"a2a/airline::test_airline[{n}-t0]" for n in range(9)
+    ]
+    (group,) = json.loads(command("show", "tau2/airline/9#0", "--why", "--results", tmp_path, "--format", "json").out)
     assert (group["kind"], group["blame"], group["trials"]) == ("wrong-argument", "agent", ["tau2/airline/9#0"])
     for wrong in (["--ids", "3"], ["tau2/airline/99#0", "--why"], ["junk"]):
-        assert main(["show", "--results", str(tmp_path), *wrong]) == 2
-        assert capsys.readouterr().err.count("\n") == 1
+        assert command("show", "--results", tmp_path, *wrong, code=2).err.count("\n") == 1
 
 
 def test_repeated_messages_are_shown_once() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from commands import command
 from finished_runs import write_run
 from made_trials import made_trial
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.reports import summary, trial_text
 from pytest_a2a_bench.reports.contents import Contents
 from pytest_a2a_bench.reports.html import records, render
@@ -46,14 +46,11 @@ def test_rows_of_the_page_have_short_names_and_whole_keys() -> None:
     assert records.row(telecom)["k"] == str(telecom.key)
 
 
-def test_show_takes_a_short_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_show_takes_a_short_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     results = [made_trial(f"tau2/telecom/{id}#0", success=False) for id in LONG[:3]]
     write_run(tmp_path / "run", results)
-    assert main(["show", "telecom/2", "--results", "run"]) == 0
-    assert f"{LONG[2]}#0 (telecom/2#0)" in capsys.readouterr().out
+    assert f"{LONG[2]}#0 (telecom/2#0)" in command("show", "telecom/2", "--results", "run").out
 
 
 def test_the_page_says_what_is_next_and_has_no_verdict_where_nothing_was_asked() -> None:

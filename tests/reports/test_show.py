@@ -14,22 +14,17 @@ from urllib.request import Request, urlopen
 
 import pytest
 from browser import Browser, axe_source
+from commands import command, refused
 from finished_runs import write_run
 from made_trials import made_error, made_trial
+from one_test import in_one_test
 
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec, TrialKey, Turn, UserSaid
 from pytest_a2a_bench.reports.live import Server, Watched
 from pytest_a2a_bench.reports.trial_text import conversation
 from pytest_a2a_bench.results import lock, manifest
 from pytest_a2a_bench.results.live import Growing
 from pytest_a2a_bench.results.store import Store
-
-
-def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    code = main(["show", *arguments])
-    printed = capsys.readouterr()
-    return code, printed.out + printed.err
 
 
 @pytest.fixture
@@ -43,10 +38,8 @@ def run(tmp_path: Path) -> Path:
     return write_run(tmp_path / "results", results, absent=["made/odd/5#0"])
 
 
-def test_a_conversation_is_shown_with_times_calls_and_reasons(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, text = show(capsys, "even/12#0", "--results", str(run))
-
-    assert code == 0
+def test_a_conversation_is_shown_with_times_calls_and_reasons(run: Path) -> None:
+    text = command("show", "even/12#0", "--results", run).out
     for line in (
         "made/even/12#0: ",
         "5 messages, 3 turns of the agent, 1.5 s, 1 request, 120 tokens, cost $0.010, user scripted, dialect tool_call",
@@ -61,23 +54,17 @@ def test_a_conversation_is_shown_with_times_calls_and_reasons(run: Path, capsys:
         assert line in text
 
 
-def test_an_error_is_shown_and_a_file_will_do(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_shown_and_a_file_will_do(run: Path) -> None:
     path = Store(run).path(TrialKey.parse("made/odd/3#0"))
-
-    code, text = show(capsys, str(path))
-
-    assert code == 0
-    assert "error: the connection was refused" in text
+    assert "error: the connection was refused" in command("show", path).out
 
 
-def test_of_a_task_the_trial_that_missed_is_shown(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, text = show(capsys, "even/12", "--results", str(run))
-
-    assert code == 0
+def test_of_a_task_the_trial_that_missed_is_shown(run: Path) -> None:
+    text = command("show", "even/12", "--results", run).out
     assert text.startswith("2 trials of this task; the others: made/even/12#1\n\nmade/even/12#0: ")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("what", "complaint"),
     [
         ("made", "5 trials are called 'made' in "),
@@ -86,13 +73,8 @@ def test_of_a_task_the_trial_that_missed_is_shown(run: Path, capsys: pytest.Capt
         ("evn/12", "name one, such as made/even/12, made/even/2"),
     ],
 )
-def test_an_argument_that_names_no_single_trial_is_one_line(
-    run: Path, what: str, complaint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, text = show(capsys, what, "--results", str(run))
-
-    assert (code, text.count("\n")) == (2, 1)
-    assert complaint in text
+def test_an_argument_that_names_no_single_trial_is_one_line(run: Path, what: str, complaint: str) -> None:
+    assert complaint in refused("show", what, "--results", run)
 
 
 def test_long_messages_are_cut_unless_the_whole_is_asked_for() -> None:
@@ -146,15 +128,13 @@ def test_questions_to_a_conversation() -> None:
         trial.said("(")
 
 
-def test_a_trial_of_an_earlier_run_than_the_last_one_says_so(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trial_of_an_earlier_run_than_the_last_one_says_so(run: Path) -> None:
     key = manifest.load(run).keys[0]
     earlier = manifest.load(run)
     dataclasses.replace(earlier, run_id="killed").write(run)
-    status, text = show(capsys, key, "--results", str(run))
-    assert status == 0
+    text = command("show", key, "--results", run).out
     assert text.startswith(f"of run {earlier.run_id}: the last run here, killed, has no result of this trial\n")
-    assert main(["export", "html", str(run), "-o", str(run / "report.html")]) == 0
-    said = capsys.readouterr().out
+    said = command("export", "html", run, "-o", run / "report.html").out
     assert "the last run here, killed, has finished none of its" in said.lower()
     page = (run / "report.html").read_text()
     # Before the numbers, and not folded away.
@@ -255,11 +235,9 @@ def test_pages_that_are_open_at_the_end_are_waited_for(going: Going) -> None:
     assert not waiting.is_alive()
 
 
-def test_a_directory_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", "--browser", "--results", str(tmp_path / "b")]) == 2
-    assert "no such directory" in capsys.readouterr().err
-    assert main(["show", "airline/1", "--browser"]) == 2
-    assert "--browser shows a whole run" in capsys.readouterr().err
+def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+    assert "no such directory" in command("show", "--browser", "--results", tmp_path / "b", code=2).err
+    assert "--browser shows a whole run" in command("show", "airline/1", "--browser", code=2).err
 
 
 def test_two_runs_are_side_by_side(tmp_path: Path) -> None:

@@ -19,11 +19,11 @@ from urllib.request import Request, urlopen
 
 import pytest
 from browser import Browser, axe_source
+from commands import command
 from finished_runs import write_run
 from made_trials import made_trial
 from one_test import in_one_test
 
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.reports.live import Server, Watched
 from pytest_a2a_bench.results import lock
@@ -105,12 +105,11 @@ def test_a_request_without_the_token_sees_nothing(server: Server, path: str) -> 
         fetch(server.url + path, Host="evil.example")
 
 
-def test_a_directory_without_a_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_without_a_run_says_so(tmp_path: Path) -> None:
     with Server(Watched(tmp_path)) as empty:
         assert "it has no run.json" in status(empty)["line"]
         assert "there are no trial files" in fetch(empty.url + "report")
-    assert main(["show", "--browser", "--results", str(tmp_path / "nowhere")]) == 2
-    assert "no such directory" in capsys.readouterr().err
+    assert "no such directory" in command("show", "--browser", "--results", tmp_path / "nowhere", code=2).err
 
 
 @dataclass

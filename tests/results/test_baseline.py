@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import command
 from finished_runs import write_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_trials import made_trial
 
-from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus
 from pytest_a2a_bench.reports.contents import gather
@@ -62,10 +62,9 @@ def test_a_baseline_survives_its_file(tasks: dict[str, TaskRecord]) -> None:
                 load(path)
 
 
-def test_a_directory_and_its_promoted_file_are_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_and_its_promoted_file_are_the_same(tmp_path: Path) -> None:
     directory = stored(tmp_path / "run", {"1": [1, 0], "2[a]": [1, 1], "3": [-1, 1]})
-    assert main.main(["gate", str(directory), "--write-baseline", str(tmp_path / "sub" / "b.json")]) == 0
-    printed = capsys.readouterr()
+    printed = command("gate", directory, "--write-baseline", tmp_path / "sub" / "b.json")
     assert "b.json: 3 tasks, 4 of 5 trials succeeded (0.800)" in printed.out
     assert "1 trial could not be evaluated and is not part of it" in printed.err
     file, whole = load(tmp_path / "sub" / "b.json"), load(directory)
@@ -76,13 +75,13 @@ def test_a_directory_and_its_promoted_file_are_the_same(tmp_path: Path, capsys: 
     }
 
 
-def test_promoting_fewer_tasks_over_more_needs_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_promoting_fewer_tasks_over_more_needs_force(tmp_path: Path) -> None:
     target = tmp_path / "b.json"
-    assert main.main(["gate", str(stored(tmp_path / "a", {"1": [1], "2": [1]})), "--write-baseline", str(target)]) == 0
+    command("gate", stored(tmp_path / "a", {"1": [1], "2": [1]}), "--write-baseline", target)
     fewer = stored(tmp_path / "b", {"1": [1]})
-    assert main.main(["gate", str(fewer), "--write-baseline", str(target)]) == 2
-    assert "has 1 task that the new results have not (tau2/airline/2)" in capsys.readouterr().err
-    assert main.main(["gate", str(fewer), "--write-baseline", str(target), "--force"]) == 0
+    said = command("gate", fewer, "--write-baseline", target, code=2).err
+    assert "has 1 task that the new results have not (tau2/airline/2)" in said
+    command("gate", fewer, "--write-baseline", target, "--force")
     assert len(load(target).tasks) == 1
 
 
@@ -125,7 +124,7 @@ def test_an_invalid_baseline_is_reported(tmp_path: Path, content: str, complaint
     assert str(path) in str(caught.value)
 
 
-def test_a_directory_is_what_its_last_run_was_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_is_what_its_last_run_was_asked_for(tmp_path: Path) -> None:
     whole = [made_trial(f"made/even/{task}#{number}", success=task < 6) for task in range(9) for number in range(2)]
     directory = write_run(tmp_path / "run", whole, run_id="run-1")
     write_run(directory, [made_trial(f"made/even/{task}#0", success=task == 1) for task in range(9)], run_id="run-2")
@@ -138,41 +137,36 @@ def test_a_directory_is_what_its_last_run_was_asked_for(tmp_path: Path, capsys: 
     assert note in contents.notes
     # Without a verdict, as merged results are, the plan of the run names the agent.
     assert (contents.agent, contents.endpoint) == ("Readonly 1.0", "http://127.0.0.1:1")
-    assert main.main(["compare", str(directory), str(directory)]) == 0
-    assert capsys.readouterr().err.count(f"{directory}: 9 trial files are of other runs") == 2
+    assert command("compare", directory, directory).err.count(f"{directory}: 9 trial files are of other runs") == 2
 
 
-def test_a_run_that_was_interrupted_is_no_baseline_by_accident(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_was_interrupted_is_no_baseline_by_accident(tmp_path: Path) -> None:
     done = [made_trial(f"made/even/{task}#0") for task in range(60)]
     absent = ["made/even/1#1", "made/odd/1#0"]
     directory = write_run(tmp_path / "run", done, absent=absent)
     target = tmp_path / "b.json"
-    assert main.main(["gate", str(directory), "--write-baseline", str(target), "--force"]) == 2
-    said = capsys.readouterr().err
+    said = command("gate", directory, "--write-baseline", target, "--force", code=2).err
     assert "2 of the run's 62 trials have no result (made/even/1#1, made/odd/1#0)" in said
     assert "--a2a-resume" in said
     assert "--allow-incomplete" in said
     assert not target.exists()
-    assert main.main(["gate", str(directory), "--write-baseline", str(target), "--allow-incomplete"]) == 0
-    assert "2 of the run's 62 trials have no result" in capsys.readouterr().err
+    said = command("gate", directory, "--write-baseline", target, "--allow-incomplete").err
+    assert "2 of the run's 62 trials have no result" in said
     assert load(target).tasks["made/even/1"] == TaskRecord((True,), 1)
     assert load(target).tasks["made/odd/1"] == TaskRecord((), 1)
     whole = write_run(tmp_path / "whole", done, run_id="other")
-    assert main.main(["compare", str(whole), str(directory), "--max-drop", "0.1"]) == 0
-    printed = capsys.readouterr()
+    printed = command("compare", whole, directory, "--max-drop", "0.1")
     assert "2 of the run's 62 trials have no result" in printed.err
     assert "verdict: pass" in printed.out, "one more miss of 60 would be no drop of 0.1"
 
 
-def test_a_missing_or_empty_baseline_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_or_empty_baseline_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
         load(tmp_path / "none.json")
     with pytest.raises(ConfigurationError, match="holds no trial files"):
         load(tmp_path)
-    assert main.main(["gate", str(tmp_path / "none"), "--write-baseline", str(tmp_path / "x")]) == 2
-    assert "is not a results directory" in capsys.readouterr().err
+    said = command("gate", tmp_path / "none", "--write-baseline", tmp_path / "x", code=2).err
+    assert "is not a results directory" in said
 
 
 def test_a_comparison_by_domain_and_task() -> None:
@@ -262,69 +256,58 @@ def test_data_is_reported_by_what_it_is(tmp_path: Path) -> None:
 
 
 class TestCompareCommand:
-    def test_a_regression(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_regression(self, tmp_path: Path) -> None:
         before = stored(tmp_path / "a", {str(i): [1] for i in range(20)})
         after = stored(tmp_path / "b", {str(i): [int(i < 12)] for i in range(20)})
-        assert main.main(["compare", str(before), str(after)]) == 1
-        printed = capsys.readouterr().out
+        printed = command("compare", before, after, code=1).out
         assert "tau2/airline" in printed
         assert "1.000 (20/20)" in printed
         assert "worse   1/1 -> 0/1  airline/12" in printed
         assert printed.startswith("verdict: regressed (allowed drop 0.05)\n")
-        assert main.main(["compare", str(after), str(before)]) == 0
+        command("compare", after, before)
 
-    def test_errors_may_hide_a_drop(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_errors_may_hide_a_drop(self, tmp_path: Path) -> None:
         before = stored(tmp_path / "a", {str(i): [1] for i in range(123)})
         after = stored(tmp_path / "b", {str(i): [1 if i < 82 else -1] for i in range(123)})
-        assert main.main(["compare", str(before), str(after)]) == 0
-        printed = capsys.readouterr().out
+        printed = command("compare", before, after).out
         assert "verdict: inconclusive (allowed drop 0.05)\n41 trials of B could not be evaluated" in printed
         assert "could not be evaluated in one of the runs (41): airline/82, " in printed
         assert "and 21 more" in " ".join(printed.split())
         assert "only in" not in printed
-        assert main.main(["compare", str(before), str(after), "--strict"]) == 1
-        capsys.readouterr()
-        assert main.main(["compare", str(before), str(after), "--format", "json"]) == 0
-        assert json.loads(capsys.readouterr().out)["verdict"] == "inconclusive"
+        command("compare", before, after, "--strict", code=1)
+        assert json.loads(command("compare", before, after, "--format", "json").out)["verdict"] == "inconclusive"
 
     @pytest.mark.slow
-    def test_a_few_errors_among_many_trials_hide_nothing(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_few_errors_among_many_trials_hide_nothing(self, tmp_path: Path) -> None:
         before = stored(tmp_path / "a", {str(i): [1, 1] for i in range(200)})
         after = stored(tmp_path / "b", {str(i): [1, -1 if i == 7 else 1] for i in range(200)})
-        assert main.main(["compare", str(before), str(after)]) == 0
-        printed = capsys.readouterr().out
+        printed = command("compare", before, after).out
         assert "verdict: pass" in printed
         assert "1 trial of B could not be evaluated" in printed
 
-    def test_a_long_list_says_how_many_more_there_are(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_long_list_says_how_many_more_there_are(self, tmp_path: Path) -> None:
         before = stored(tmp_path / "a", {str(i): [1] for i in range(115)})
         after = stored(tmp_path / "b", {"0": [1]})
-        assert main.main(["compare", str(before), str(after)]) == 0
-        printed = capsys.readouterr().out
+        printed = command("compare", before, after).out
         assert "only in the baseline (114): airline/1, " in printed
         assert "and 94 more" in printed
         assert "about " in printed
         assert "(there is 1)" in printed
 
-    def test_too_few_trials(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_too_few_trials(self, tmp_path: Path) -> None:
         before, after = stored(tmp_path / "a", {"1": [1]}), stored(tmp_path / "b", {"1": [1]})
-        assert main.main(["compare", str(before), str(after)]) == 0
-        assert "would be enough (there is 1)" in capsys.readouterr().out
-        assert main.main(["compare", str(before), str(after), "--strict"]) == 1
+        assert "would be enough (there is 1)" in command("compare", before, after).out
+        command("compare", before, after, "--strict", code=1)
 
-    def test_json_and_what_does_not_compare(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_json_and_what_does_not_compare(self, tmp_path: Path) -> None:
         before = stored(tmp_path / "a", {"1": [1]})
         after = stored(tmp_path / "b", {"1": [0]}, user="llm")
-        assert main.main(["compare", str(before), str(after), "--format", "json"]) == 0
-        data = json.loads(capsys.readouterr().out)
+        data = json.loads(command("compare", before, after, "--format", "json").out)
         assert (data["verdict"], data["differences"]) == (
             "inconclusive",
             ["tau2/airline: user was scripted and is llm"],
         )
-        assert main.main(["compare", str(before), str(after)]) == 0
-        assert "not comparable: tau2/airline: user was scripted and is llm" in capsys.readouterr().out
+        assert "not comparable: tau2/airline: user was scripted and is llm" in command("compare", before, after).out
 
     @pytest.mark.parametrize(
         ("arguments", "complaint"),
@@ -334,12 +317,9 @@ class TestCompareCommand:
             ([], "no evaluated task in common"),
         ],
     )
-    def test_wrong_use(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str
-    ) -> None:
+    def test_wrong_use(self, tmp_path: Path, arguments: list[str], complaint: str) -> None:
         before, after = stored(tmp_path / "a", {"1": [1]}), stored(tmp_path / "b", {"2": [1]})
-        assert main.main(["compare", str(before), str(after), *arguments]) == 2
-        assert complaint in capsys.readouterr().err
+        assert complaint in command("compare", before, after, *arguments, code=2).err
 
 
 def test_a_task_that_is_called_as_an_agent_may_be_is_no_agent(tmp_path: Path) -> None:

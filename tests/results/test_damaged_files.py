@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import run
 from examples import some
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from one_test import in_one_test
-from stored_files import run, write_files
+from stored_files import write_files
 
 COMMANDS: dict[str, Callable[[Path], list[str]]] = {
     "promote": lambda root: ["gate", f"{root}/run", "--write-baseline", f"{root}/new.json", "--force"],

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results import history
@@ -43,7 +43,7 @@ def test_a_run_is_a_line_and_comes_back_as_it_was(tmp_path: Path) -> None:
     assert len(history.read(path)) == 3
 
 
-def test_known_costs_are_in_the_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_known_costs_are_in_the_history(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     one, two = entry(1, a=(4, 4)), replace(entry(2, a=(4, 4)), cost_usd=0.0131)
     assert not [line for line in shown(one) if "cost" in line]
@@ -51,8 +51,7 @@ def test_known_costs_are_in_the_history(tmp_path: Path, capsys: pytest.CaptureFi
     for each in (one, two):
         history.append(path, each)
     assert history.read(path) == [one, two]
-    assert main(["compare", "--history", str(path)]) == 0
-    first, second, *_ = capsys.readouterr().out.splitlines()
+    first, second, *_ = command("compare", "--history", path).out.splitlines()
     assert "$" not in first
     assert second.endswith("  $0.0131 each")
     # A line of an earlier version has none.
@@ -103,17 +102,16 @@ def test_runs_that_were_measured_otherwise_are_left_out_and_counted() -> None:
     ]
 
 
-def test_the_command_lists_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_them(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    assert main(["compare", "--history", str(path)]) == 2
-    assert "there is no run in it" in capsys.readouterr().err
+    assert "there is no run in it" in command("compare", "--history", path, code=2).err
     history.append(path, entry(1, a=(4, 4)))
     history.append(path, entry(2, a=(0, 4)))
-    assert main(["compare", "--history", str(path)]) == 0
-    first, second, *message = capsys.readouterr().out.splitlines()
+    first, second, *message = command("compare", "--history", path).out.splitlines()
     assert first == "2026-11-01T10:00:00+00:00  1.000  4/4  pass  c1  desk"
     assert second.startswith("2026-11-02")
     assert message[1] == "went bad: mock/a since 2026-11-02 c2 (good in 2026-11-01 c1)"
     path.write_text("{}\n")
-    assert main(["compare", "--history", str(path)]) == 2
-    assert capsys.readouterr().err.startswith(f"a2a-bench: {path}:1 is no run of a history that this version reads")
+    assert command("compare", "--history", path, code=2).err.startswith(
+        f"a2a-bench: {path}:1 is no run of a history that this version reads"
+    )

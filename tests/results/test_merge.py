@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 
 import pytest
+from commands import run
 from finished_runs import write_run
 from made_trials import made_trial
 
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.merge import MergeError, merge
 
@@ -36,13 +36,11 @@ def test_the_whole_knows_what_the_tasks_of_every_part_are_about(merged: Path) ->
     assert manifest.load(merged).categories == CATEGORIES
 
 
-def test_a_trial_that_got_lost_counts_in_its_category(merged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trial_that_got_lost_counts_in_its_category(merged: Path) -> None:
     (lost,) = (path for path in (merged / "trials").iterdir() if json.loads(path.read_text())["key"] == KEYS[1])
     lost.unlink()
-
-    main(["gate", str(merged), "--min-pass", "crmarena/mini/handle_time=0.9"])
-
-    assert "1 of 2 trials succeeded" in capsys.readouterr().out
+    _, out, _ = run("gate", merged, "--min-pass", "crmarena/mini/handle_time=0.9")
+    assert "1 of 2 trials succeeded" in out
 
 
 @pytest.mark.parametrize(

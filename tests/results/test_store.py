@@ -113,9 +113,6 @@ def test_files_of_a_zombie_process_are_removed(tmp_path: Path) -> None:
         assert (left.exists(), own.exists()) == (False, True)
 
 
-SAID = ("an answer", 'quotes: \n "run_id": "r1",\n', "half of a pair: \ud83d", "naïve ☃")
-
-
 # Files of conversations that are being held: what is written is what is read, whoever looks and whenever.
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -50,6 +51,12 @@ class Bench:
         with (self.path / "conftest.py").open("a") as stream:
             stream.write(code)
 
+    def copy_files(self, folder: Path) -> None:
+        """Copy the files of a folder to where the runs are."""
+        for path in folder.iterdir():
+            if path.is_file():
+                (self.path / path.name).write_bytes(path.read_bytes())
+
     def stored(self, results: str = "a2a-results") -> list[dict[str, Any]]:
         """Return the trial files of a results directory."""
         return [json.loads(path.read_text()) for path in sorted((self.path / results / "trials").glob("*.json"))]
@@ -59,6 +66,13 @@ class Bench:
         with warnings.catch_warnings():
             warnings.resetwarnings()
             return self._pytester.runpytest_inprocess(*self._arguments(args), no_reraise_ctrlc=True)
+
+    def refused(self, *args: str | Path) -> pytest.LineMatcher:
+        """Run what is a wrong usage, and return what it says of it."""
+        result = self(*args)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR, result.stdout.str()
+        assert "Traceback" not in result.stderr.str() + result.stdout.str()
+        return result.stderr
 
     def apart(self, *args: str | Path) -> pytest.RunResult:
         return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=240)
@@ -213,6 +227,26 @@ def log_of(run: Bench, what: str = "start") -> list[str]:
     return [re.sub(r"^desk/front/|#.*$", "", line.split()[1]) for line in lines if line.split()[0] == what]
 
 
+def ids(result: pytest.RunResult) -> list[str]:
+    """Return the node ids that ``--co -q`` printed."""
+    return [line for line in result.outlines if "::" in line]
+
+
+def counts(result: pytest.RunResult) -> dict[str, int]:
+    """Return how many items passed, failed and ended in errors, of those of which there are some."""
+    found = result.parseoutcomes()
+    return {name: found[name] for name in ("passed", "failed", "errors") if name in found}
+
+
+@contextlib.contextmanager
+def url_of(*command: str | Path) -> Iterator[str]:
+    """Run a program as long as the context lasts, and give the first line that it prints: where it serves."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.kill()
+
+
 def verdict_of(run: Bench, results: str = "a2a-results") -> dict[str, Any]:
     """Return the ``verdict.json`` of a run."""
     found: dict[str, Any] = json.loads((run.path / results / "verdict.json").read_text())
@@ -222,6 +256,12 @@ def verdict_of(run: Bench, results: str = "a2a-results") -> dict[str, Any]:
 def junit_cases(path: Path) -> dict[str, ElementTree.Element]:
     """Return a junit file's test cases by name."""
     return {case.attrib["name"]: case for case in ElementTree.parse(path).iter("testcase")}
+
+
+def kinds(path: Path) -> dict[str, list[str]]:
+    """Return what a junit file says of each test case by its children: failure, error, skipped or nothing."""
+    said = ("properties", "system-out")
+    return {name: [c.tag for c in case if c.tag not in said] for name, case in junit_cases(path).items()}
 
 
 def junit_properties(case: ElementTree.Element) -> dict[str, str]:

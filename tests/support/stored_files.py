@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 
+from commands import command
 from finished_runs import write_run
 from made_trials import made_error, made_trial
 
 from pytest_a2a_bench.cassettes import Cassette, Exchange
-from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.results.gates.files import VERDICT_FILE, JudgedAgent, StoredVerdict, write_verdict
@@ -44,7 +42,7 @@ def write_files(root: Path) -> dict[str, Path]:
     stored = StoredVerdict.of(verdict, "run-1", Trials(results), results[1:2], {str(results[1].key): "a::b"})
     write_verdict(directory, dataclasses.replace(stored, agent=JudgedAgent("http://127.0.0.1:1", "A 1", "1.0")))
     baseline, cassette, report = (root / f"{name}.json" for name in ("baseline", "cassette", "report"))
-    assert run("gate", str(directory), "--write-baseline", str(baseline))[0] == 0
+    command("gate", directory, "--write-baseline", baseline)
     exchange = Exchange(
         {"operation": "get_task", "task_id": "t"}, [{"kind": "task", "task_id": "t"}], None, 1, "G", 200
     )
@@ -66,11 +64,3 @@ def write_files(root: Path) -> dict[str, Path]:
         "conformance": report,
         "assessment": root / "a1" / "assessment.json",
     }
-
-
-def run(*arguments: str) -> tuple[int, str, str]:
-    """Return exit code, output and errors of a command."""
-    out, err = StringIO(), StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = main(arguments)
-    return code, out.getvalue(), err.getvalue()
