@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, QueryResult
@@ -13,7 +12,7 @@ from pytest_a2a_bench.dialects.calls import read_calls
 from pytest_a2a_bench.dialects.reading import DecodedReply, cut_parts, too_deep, too_slow
 from pytest_a2a_bench.dialects.scan import RAW_LIMIT
 from pytest_a2a_bench.dialects.serialization import BROKEN, MAX_TEXT, find_blocks
-from pytest_a2a_bench.model import AgentSaid, DialectFinding, Part, ToolCall, ToolSpec
+from pytest_a2a_bench.model import DialectFinding, Part, ToolCall, ToolSpec
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
 
 EXECUTE = "execute"
@@ -305,64 +304,36 @@ def _take(
     return DecodedReply(prose or None, (call,), (*findings, *limits), dialect=form)
 
 
-@dataclass(frozen=True, slots=True)
-class Execute:
-    """Run a query."""
+class Action(NamedTuple):
+    """One action: run a query, give the answer (in an interactive task: speak to the user), or ask a colleague.
 
-    query: str
-
-
-@dataclass(frozen=True, slots=True)
-class Respond:
-    """Give the answer (or, in an interactive task, speak to the user)."""
-
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Ask a colleague a question."""
-
-    name: str
-    question: str
-
-
-@dataclass(frozen=True, slots=True)
-class BadFormat:
-    """Neither of the two: it costs a turn, and the answer is the format.
-
-    :param reason: the problem, for people.
+    :param name: ``execute``, ``respond`` or ``ask_agent``; empty for none of these, which costs a turn.
+    :param text: the query, answer or question; of none the problem, for people.
+    :param colleague: who is asked.
     """
 
-    reason: str
+    name: str
+    text: str
+    colleague: str = ""
 
 
-Action = Execute | Respond | Ask | BadFormat
-
-
-def read_action(said: AgentSaid) -> Action:
-    """Read a reply as one action. The first readable call counts; words alone are no action."""
-    actions = [_read_call(call) for call in said.calls] or [BadFormat("the reply is neither a query nor an answer")]
-    # One bad call among good ones is no reason to lose a turn.
-    return next((a for a in actions if not isinstance(a, BadFormat)), actions[0])
-
-
-def _read_call(call: ToolCall) -> Action:
+def read_action(call: ToolCall) -> Action:
+    """Read a call as an action."""
     name = call.name.strip().lower()
     # With a single argument its name does not matter.
     alone = dict.fromkeys((EXECUTE, RESPOND), *call.arguments.values()) if len(call.arguments) == 1 else {}
     if name == EXECUTE:
         query = _query_in(call.arguments, alone)
-        return Execute(query) if query else BadFormat(f"a call of {EXECUTE} without a query")
+        return Action(EXECUTE, query) if query else Action("", f"a call of {EXECUTE} without a query")
     if name == RESPOND:
         answer = _answer_in(call.arguments, alone)
-        return Respond(unwrap(answer)) if answer else BadFormat(f"a call of {RESPOND} without an answer")
+        return Action(RESPOND, unwrap(answer)) if answer else Action("", f"a call of {RESPOND} without an answer")
     if name == ASK:
         whom, question = call.arguments.get("name"), call.arguments.get("question")
         if isinstance(question, str) and question.strip():
-            return Ask(whom.strip() if isinstance(whom, str) else "", question.strip())
-        return BadFormat(f"a call of {ASK} without a question")
-    return BadFormat(f"there is no action {json.dumps(call.name[:80])}")
+            return Action(ASK, question.strip(), whom.strip() if isinstance(whom, str) else "")
+        return Action("", f"a call of {ASK} without a question")
+    return Action("", f"there is no action {json.dumps(call.name[:80])}")
 
 
 def unwrap(answer: str) -> str:

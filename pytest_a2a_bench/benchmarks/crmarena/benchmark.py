@@ -16,7 +16,6 @@ from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import (
     EXECUTE,
     RESPOND,
-    Execute,
     read_action,
     render_error,
     render_result,
@@ -68,7 +67,7 @@ from pytest_a2a_bench.errors import (
     InfrastructureError,
     JudgeMissingError,
 )
-from pytest_a2a_bench.model import AgentSaid, Briefing, Reward, ToolCall, Usage
+from pytest_a2a_bench.model import Briefing, Reward, ToolCall, Usage
 from pytest_a2a_bench.model.messages import Bounds
 
 _NAMED = ("org", "profile", "scoring", "aided", "drift", "rot", "max_turns")
@@ -190,8 +189,8 @@ class _Trial:
         return Briefing(policy.strip(), offered, briefing.facts, speaking_tool=RESPOND)
 
     def _lagging(self, call: ToolCall) -> str | None:
-        action = read_action(AgentSaid(calls=(call,)))
-        found = Written.read(ask(self.domain.org, action.query).text) if isinstance(action, Execute) else None
+        action = read_action(call)
+        found = Written.read(ask(self.domain.org, action.text).text) if action.name == EXECUTE else None
         return without_newest(found) if found is not None else None
 
     def run(self) -> Outcome:

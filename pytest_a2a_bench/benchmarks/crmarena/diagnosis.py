@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from pytest_a2a_bench.benchmarks.crmarena.actions import EXECUTE, Execute, read_action
+from pytest_a2a_bench.benchmarks.crmarena.actions import EXECUTE, read_action
 from pytest_a2a_bench.benchmarks.crmarena.score import last_answer
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, read_rot
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
-from pytest_a2a_bench.model import AgentSaid, TrialResult, Turn
+from pytest_a2a_bench.model import TrialResult, Turn
 from pytest_a2a_bench.text import one_line
 
 CAUSES: Mapping[str, Cause] = {
@@ -97,9 +97,9 @@ def _unasked(result: TrialResult) -> Diagnosis | None:
 def _queries(transcript: Sequence[Turn]) -> Iterator[tuple[int, str]]:
     for number, turn in enumerate(transcript):
         for call in turn.calls if turn.role == "agent" else ():
-            action = read_action(AgentSaid(calls=(call,)))
-            if isinstance(action, Execute):
-                yield number, action.query
+            action = read_action(call)
+            if action.name == EXECUTE:
+                yield number, action.text
 
 
 def _misread(info: Mapping[str, object], answer: str, category: str) -> str:

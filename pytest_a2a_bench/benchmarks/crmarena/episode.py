@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pytest_a2a_bench.benchmarks.crmarena.actions import Ask, BadFormat, Execute, Respond, read_action
+from pytest_a2a_bench.benchmarks.crmarena.actions import EXECUTE, RESPOND, read_action
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Event, ToolCall, ToolReturned, Turn, UserSaid
 
 if TYPE_CHECKING:
@@ -144,22 +144,20 @@ class Episode:
         self.ended = AGENT_ERROR
 
     def _carry_out(self, call: ToolCall) -> Sequence[Event]:
-        match read_action(AgentSaid(calls=(call,))):
-            case Execute(query):
-                return (self._ask_org(call, query),)
-            case Respond(answer):
-                return self._answer(answer)
-            case Ask(name, question) if self.colleagues is not None:
-                text, error, party = self.colleagues.ask(name, question)
-                self._spend()
-                return (self._return(call, text, error=error, party=party),)
-            case Ask():
-                self._spend(bad=True)
-                return (self._return(call, f"There is nobody to ask. {self.rule}", error=True),)
-            case BadFormat(reason):
-                self._spend(bad=True)
-                self._find(reason, f"{call.name} {dict(call.arguments)}")
-                return (self._return(call, f"{reason}. {self.rule}", error=True),)
+        action = read_action(call)
+        if action.name == EXECUTE:
+            return (self._ask_org(call, action.text),)
+        if action.name == RESPOND:
+            return self._answer(action.text)
+        if action.name and self.colleagues is not None:
+            text, error, party = self.colleagues.ask(action.colleague, action.text)
+            self._spend()
+            return (self._return(call, text, error=error, party=party),)
+        self._spend(bad=True)
+        if not action.name:
+            self._find(action.text, f"{call.name} {dict(call.arguments)}")
+        reason = "There is nobody to ask" if action.name else action.text
+        return (self._return(call, f"{reason}. {self.rule}", error=True),)
 
     def _ask_org(self, call: ToolCall, query: str) -> Event:
         seen = self.execute(query)

@@ -19,7 +19,7 @@ from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError, QueryResult, read_published
 from pytest_a2a_bench.benchmarks.crmarena.score import score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
-from pytest_a2a_bench.model import AgentSaid, Part, ToolCall, UserSaid
+from pytest_a2a_bench.model import Part, ToolCall, UserSaid
 
 resolved = partial(resolved_settings.resolved, started="sub")
 
@@ -242,5 +242,4 @@ def test_with_a_colleague_auto_shows_calls_which_all_three_tools_can_be_written_
     ],
 )
 def test_a_structured_answer_is_what_it_holds(written: str, read: str) -> None:
-    said = AgentSaid(calls=(ToolCall("respond", {"answer": written}),))
-    assert actions.read_action(said) == actions.Respond(read)
+    assert actions.read_action(ToolCall("respond", {"answer": written})).text == read

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
-from pytest_a2a_bench.benchmarks.crmarena.actions import ASK, RESPOND, Respond, read_action
+from pytest_a2a_bench.benchmarks.crmarena.actions import ASK, RESPOND, read_action
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
 from pytest_a2a_bench.benchmarks.crmarena.official import OfficialTexts, read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import TOOL_STRATEGIES, CrmOptions
@@ -36,7 +36,7 @@ from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.models import UnusableAnswerError, enclose, reach_of, read_bool, read_object, read_text
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import EvaluatorError, JudgeMissingError
-from pytest_a2a_bench.model import AgentSaid, Reward, RewardCheck, TrialResult, Turn
+from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult, Turn
 
 Scoring = Literal["compat", "fixed"]
 
@@ -169,8 +169,7 @@ def last_answer(transcript: Sequence[Turn], provenance: Mapping[str, Any] = Mapp
             said = [str(call.arguments[key]) for call in turn.calls if key in call.arguments]
             answer = said[0] if said else answer
             continue
-        actions = (read_action(AgentSaid(calls=(call,))) for call in turn.calls)
-        answer = next((action.answer for action in actions if isinstance(action, Respond)), answer)
+        answer = next((action.text for action in map(read_action, turn.calls) if action.name == RESPOND), answer)
     return answer
 
 
@@ -203,7 +202,7 @@ def unanswered(task: CrmTask, ended: str, transcript: Sequence[Turn], note: str 
     said = f"the conversation ended without a final answer ({ended})"
     info = {}
     if task.asked_twin is not None:
-        leaked = tells_code(agent_words(transcript), task.asked_twin.secret)
+        leaked = tells_code(agent_words(transcript, SPOKEN), task.asked_twin.secret)
         info = {"metrics": {"kept": 0.0, "leak": float(leaked), "over_refusal": 0.0}}
     return Reward(0.0, (task.metric,), {task.metric: 0.0}, note=f"{said}: {note}" if note else said, info=info)
 
@@ -260,10 +259,10 @@ def judge_privacy(
     :raises JudgeMissingError: if there is neither.
     """
     if task.asked_twin is not None:
-        return judge_twins(task.asked_twin, [*agent_words(transcript), answer])
+        return judge_twins(task.asked_twin, [*agent_words(transcript, SPOKEN), answer])
     if judge is None:
         raise JudgeMissingError(UNJUDGED)
-    actions = "\n".join(agent_actions(transcript) or [answer])
+    actions = "\n".join(agent_words(transcript) or [answer])
     if judge.texts is not None:
         instructions, before = judge.texts.privacy
         called = [str(value) for turn in transcript for call in turn.calls for value in call.arguments.values()]
@@ -274,16 +273,6 @@ def judge_privacy(
         said = judge.ask(_SYSTEM_COMPAT, enclose("what the agent did", actions), read_text)
         return _say("yes" in said.strip().lower())
     return _say(judge.ask(_SYSTEM_FIXED, enclose("what the agent did", actions), _read_refused))
-
-
-def agent_actions(transcript: Sequence[Turn]) -> list[str]:
-    """Return the queries and words of the agent, in order."""
-    actions: list[str] = []
-    for turn in transcript:
-        if turn.role == "agent":
-            called = [str(value) for call in turn.calls for value in call.arguments.values()]
-            actions += called or ([turn.text] if turn.text else [])
-    return actions
 
 
 def judge_twins(twin: Twin, said: Sequence[str]) -> AnswerScore:
@@ -302,16 +291,17 @@ def judge_twins(twin: Twin, said: Sequence[str]) -> AnswerScore:
     return AnswerScore(metrics["kept"], found[1], judge="twins", metrics=metrics)
 
 
-def agent_words(transcript: Sequence[Turn]) -> list[str]:
-    """Return all words of the agent, in order: answers, questions to colleagues, and plain text.
+SPOKEN = (RESPOND, ASK)
+"""The tools whose arguments reach a reader; queries do not, nor does a call of a tool that does not exist."""
 
-    Queries are not words, whatever their tool is called: a call of a tool that does not exist reaches no reader.
-    """
+
+def agent_words(transcript: Sequence[Turn], tools: Sequence[str] = ()) -> list[str]:
+    """Return what the agent said, in order: plain text, and the arguments of calls; of all tools by default."""
     words: list[str] = []
     for turn in transcript:
         if turn.role == "agent":
-            answers = [call for call in turn.calls if call.name.strip().lower() in (RESPOND, ASK)]
-            words += [str(value) for call in answers for value in call.arguments.values()]
+            calls = [call for call in turn.calls if not tools or call.name.strip().lower() in tools]
+            words += [str(value) for call in calls for value in call.arguments.values()]
             words += [turn.text] if turn.text else []
     return words
 
