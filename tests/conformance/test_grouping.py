@@ -595,7 +595,7 @@ CONSEQUENCES: dict[str, Any] = {
     ),
     "a message of no context": (
         ("SEND-013", "the message has no contextId"),
-        [("MT-001", "the response has no contextId")],
+        [("MT-002", "contextId 'a' became ''")],
         [("MT-002", "contextId 'a' became 'b'")],
     ),
     "a query that is not read": (

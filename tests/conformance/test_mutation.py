@@ -334,7 +334,7 @@ def test_an_agent_without_contexts_is_not_told_of_messages_that_were_not_sent(mo
     results = {r.requirement.id: r for r in judged(FAULTS["task-no-context"], monkeypatch, groups=groups)}
 
     assert results["MT-003"].outcome == "passed"
-    assert results["MT-007"].reason == "the agent gives no contextId, which MT-001 judges"
+    assert results["MT-007"].reason == "the agent gives no contextId"
     assert results["MT-001"].outcome == "failed"
     # One answer is evidence of one message, however often it is shared.
     for result in results.values():

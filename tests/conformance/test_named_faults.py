@@ -65,6 +65,27 @@ def test_members_that_the_protocol_does_not_have_may_change(served: Served) -> N
     )
 
 
+def test_whether_there_are_contexts_is_up_to_the_agent(served: Served) -> None:
+    def bare(call: FaultyCall, result: Any) -> Any:
+        return json.loads(json.dumps(result), object_hook=lambda o: {k: v for k, v in o.items() if k != "contextId"})
+
+    verdict = served(Fault("this", bindings=HTTP, reply=bare), "MT-001", "MT-004", "MT-005", "MT-006", "MT-007")
+
+    assert verdict.lines == []
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("task-no-context", {"MT-001": {"failed"}}),
+        ("early-no-context", {"MT-001": {"failed"}}),
+        ("message-no-context", {"SEND-013": {"warned"}}),
+    ],
+)
+def test_a_context_that_was_made_is_shown(name: str, found: dict[str, set[str]], served: Served) -> None:
+    assert of(served(FAULTS[name], "MT-001", "SEND-013")) == found
+
+
 def test_a_member_that_changes_is_named_and_is_a_warning(served: Served) -> None:
     number = itertools.count()
 

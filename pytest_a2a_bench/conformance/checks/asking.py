@@ -24,6 +24,10 @@ async def _member(ctx: Context, name: str) -> str:
     return str((await fixtures.completed_task(ctx)).get(name) or "")
 
 
+async def _other_context(ctx: Context) -> str:
+    return await _member(ctx, "contextId") or ctx.skip("the agent gives no contextId")
+
+
 async def _waiting(ctx: Context) -> str:
     """Return the id of a task that waits for the user; of one that is over, which gives an error too, if none does."""
     try:
@@ -45,6 +49,7 @@ async def _now(value: str) -> str:
 GIVEN: Mapping[str, Callable[[Context], Awaitable[str]]] = {
     "{task}": lambda ctx: _member(ctx, "id"),
     "{context}": lambda ctx: _member(ctx, "contextId"),
+    "{other context}": _other_context,
     "{waiting}": _waiting,
     "{running}": _running,
     "{unknown}": lambda ctx: _now(ctx.unknown_id()),
