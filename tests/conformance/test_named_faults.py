@@ -131,6 +131,37 @@ def test_a_path_that_is_not_there_is_no_version_that_is_accepted() -> None:
     assert any("POST /tasks/{id}:cancel does not exist" in f.found for f in found["HJ-001"].findings)
 
 
+@pytest.mark.parametrize(
+    ("push", "page", "found"),
+    [
+        (-32003, {"nextPageToken": ""}, {}),
+        (-32001, {"nextPageToken": ""}, {}),
+        (-32004, {"nextPageToken": ""}, {"PUSH-008": "failed"}),
+        (-32003, {}, {"LIST-001": "failed"}),
+    ],
+)
+def test_an_agent_of_messages_only_has_pages_and_errors_to_judge(push: int, page: Json, found: dict[str, str]) -> None:
+    def answer(request: Request) -> bytes:
+        call = json.loads(request.body)
+        message = {"messageId": "1", "role": "ROLE_AGENT", "parts": [{"text": "Hello"}]}
+        known = {"SendMessage": {"message": message}, "ListTasks": {"tasks": [], "pageSize": 9, "totalSize": 0, **page}}
+        told: Json = {"jsonrpc": "2.0", "id": call["id"]}
+        if call["method"] in known:
+            return response(told | {"result": known[call["method"]]})
+        code = push if "Push" in call["method"] else -32001
+        return response(told | {"error": {"code": code, "message": "No"}})
+
+    with raw_agent(answer) as agent:
+        card = make_card(agent.url) | {"capabilities": {}}
+        results = judge_card(agent.url, ids=["PUSH-008", "LIST-001", "LIST-002"], card=card).values()
+    assert {r.requirement.id: r.outcome for r in results} == {
+        "PUSH-008": "passed",
+        "LIST-001": "passed",
+        "LIST-002": "passed",
+        **found,
+    }
+
+
 class Notified:
     """A webhook that has got one more delivery at each look, the last of them with the end of the task."""
 

@@ -53,8 +53,9 @@ async def error_table(ctx: Context) -> None:
     if reply.problem:
         ctx.fail(reply.problem, reply)
         return
-    # A server that ignores the version answers the question itself; VER checks judge that.
-    if error is None or (error.may_be("TaskNotFoundError") and name == "VersionNotSupported"):
+    # A server that ignores the version answers the question itself, and one that makes no tasks knows none.
+    elsewhere = name in ("VersionNotSupported", "PushNotificationNotSupported")
+    if error is None or (elsewhere and error.may_be("TaskNotFoundError")):
         ctx.skip(f"the error was not provoked, which {judge} judges")
     if reply.has_auth_status and name == "ExtendedAgentCardNotConfigured":
         ctx.skip("the extended card needs credentials, and a stranger cannot learn whether there is one")
