@@ -30,7 +30,8 @@ from judged import collect
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.options import start_builtin
-from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
+from pytest_a2a_bench.conformance.card import check_card
+from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
 from pytest_a2a_bench.conformance.target import Target, targets_of
 

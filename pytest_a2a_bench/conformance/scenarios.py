@@ -73,20 +73,12 @@ def load_scenarios(path: Path) -> Scenarios:
     :raises ConfigurationError: if it cannot be read, or has unknown keys or empty prompts; all are named.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        table: Any = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"scenarios {path}: cannot be read: {reason_of(error)}; give a TOML file") from error
-    return parse_scenarios(data, str(path))
-
-
-def parse_scenarios(data: Mapping[str, Any], source: str = "") -> Scenarios:
-    """Check scenario prompts.
-
-    :raises ConfigurationError: as :func:`load_scenarios`.
-    """
-    table = data.get("scenarios", data)
+    table = table.get("scenarios", table)
     if not isinstance(table, Mapping):
-        raise ConfigurationError(f"scenarios {source}: found {type(table).__name__} for [scenarios], expected a table")
+        raise ConfigurationError(f"scenarios {path}: found {type(table).__name__} for [scenarios], expected a table")
     unknown = sorted(set(table) - set(SCENARIOS))
     problems = [f"{key!r} is no scenario" for key in unknown]
     problems += [
@@ -95,5 +87,5 @@ def parse_scenarios(data: Mapping[str, Any], source: str = "") -> Scenarios:
         if key in SCENARIOS and not (isinstance(value, str) and value.strip())
     ]
     if problems:
-        raise ConfigurationError(f"scenarios {source}: {'; '.join(problems)}; there are {', '.join(SCENARIOS)}")
+        raise ConfigurationError(f"scenarios {path}: {'; '.join(problems)}; there are {', '.join(SCENARIOS)}")
     return Scenarios(dict(table))

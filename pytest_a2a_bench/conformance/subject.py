@@ -13,7 +13,8 @@ from pytest_a2a_bench.a2a.bodies import as_list, as_objects, as_text
 from pytest_a2a_bench.a2a.card import narrow_to_endpoint, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
-from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
+from pytest_a2a_bench.conformance.card import card_versions, check_card
+from pytest_a2a_bench.conformance.card.fetch import fetch_card
 from pytest_a2a_bench.conformance.catalogue import load_gateway_requirements, load_requirements, plan, requirement
 from pytest_a2a_bench.conformance.engine import check_all, probe
 from pytest_a2a_bench.conformance.finding import CARD, GATEWAY, CheckResult, Finding, Planned, Requirement

@@ -13,7 +13,7 @@ from pytest_a2a_bench.a2a.card import AgentCard, card_urls, choose_interface, lo
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.conformance.card import fetch_card
+from pytest_a2a_bench.conformance.card.fetch import fetch_card
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.errors import CardError, EndpointUnreachableError, TransportError

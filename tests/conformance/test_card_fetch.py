@@ -19,8 +19,8 @@ from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.cli import main
-from pytest_a2a_bench.conformance.card import check_card, fetch_card
-from pytest_a2a_bench.conformance.card.fetch import load_jwks
+from pytest_a2a_bench.conformance.card import check_card
+from pytest_a2a_bench.conformance.card.fetch import fetch_card, load_jwks
 from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.finding import FOUND, VERSIONS, CheckResult
 from pytest_a2a_bench.conformance.subject import Subject, check_online, look_at

@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import checks, engine
-from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import UNDECLARED, load_requirements, plan, requirement
 from pytest_a2a_bench.conformance.checks import send
 from pytest_a2a_bench.conformance.context import Context
@@ -29,7 +29,7 @@ from pytest_a2a_bench.conformance.engine import run_check, run_checks
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult, Exchange, Planned
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, rest_call, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import members, message_in, state_of, task_in
-from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios, parse_scenarios
+from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.target import Target, declared, targets_of
 from pytest_a2a_bench.conformance.wire.exchange import SHOWN_BYTES, Redactor
@@ -455,9 +455,12 @@ def test_scenarios_from_a_file(tmp_path: Path) -> None:
 
 
 def test_every_mistake_in_scenarios_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "prompts.toml"
+    path.write_text('slwo = "x"\ninput = " "\n')
     with pytest.raises(ConfigurationError, match=r"'slwo' is no scenario.*'input' is ' '.*there are default"):
-        parse_scenarios({"slwo": "x", "input": " "}, "prompts.toml")
+        load_scenarios(path)
+    path.write_text('scenarios = "x"\n')
     with pytest.raises(ConfigurationError, match="expected a table"):
-        parse_scenarios({"scenarios": "x"})
+        load_scenarios(path)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_scenarios(tmp_path / "none.toml")

@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
 from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, FOUND, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.grouping import fold

@@ -25,7 +25,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
+from pytest_a2a_bench.conformance.card import check_card
+from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.target import targets_of
 from pytest_a2a_bench.errors import A2ABenchError

@@ -20,7 +20,7 @@ from judged import collect
 from mutation import OTHER_TOKEN_ENV, judge, judge_again, judge_url, targets
 
 from pytest_a2a_bench.conformance import checks
-from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult
 from pytest_a2a_bench.conformance.grouping import fold

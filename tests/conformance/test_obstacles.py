@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 from pytest_a2a_bench.conformance.engine import run_checks
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult
 from pytest_a2a_bench.conformance.grouping import fold

@@ -15,7 +15,7 @@ from faulty_server import serve_faulty
 from judged import collect
 from mutation import targets
 
-from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult
 from pytest_a2a_bench.conformance.grouping import fold

@@ -12,7 +12,7 @@ from faulty.serving import FaultyOptions, Running, serve_app, serving
 from in_thread import served_in_thread
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
-from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 
 __all__ = ["TOKENS", "Between", "Running", "interposed", "serve_app", "serve_faulty", "start_faulty"]
 

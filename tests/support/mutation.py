@@ -15,7 +15,8 @@ from faulty_server import TOKENS, serve_faulty
 from judged import collect
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
+from pytest_a2a_bench.conformance.card import check_card
+from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Finding
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
 from pytest_a2a_bench.conformance.target import Target, targets_of

@@ -116,7 +116,7 @@ def check_card(
     :param version: the rules to apply; ``auto`` takes those of every version that the card speaks.
     :param url: where the card was found, by default what ``http`` says: a card from a private host may name interfaces
         without TLS on that host.
-    :param http: how it was served, from :func:`~pytest_a2a_bench.conformance.card.fetch_card`.
+    :param http: how it was served, from :func:`~pytest_a2a_bench.conformance.card.fetch.fetch_card`.
     :param jwks: keys as a JWK set; with them the signatures are verified, without them only their form is judged.
     :param allow_http: accept interfaces without TLS on any host.
     :param duplicates: member names that an object of the document had twice.

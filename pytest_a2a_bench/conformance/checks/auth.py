@@ -30,20 +30,26 @@ def operations(ctx: Context) -> dict[str, dict[str, Any]]:
     return {n: ctx.send_params() if n in SENDING else about(n, ctx.unknown_id()) for n in names}
 
 
+async def is_guarded(
+    ctx: Context, operation: str, params: Mapping[str, Any], what: str, auth: bool | AuthParts
+) -> bool:
+    """Fail unless a request with other credentials is refused; return whether it is."""
+    reply = await ctx.call(operation, params, auth=auth)
+    if not reply.is_refused:
+        # A variant is named before the finding.
+        asked = what if ctx.variant.operation else f"{operation} {what}"
+        ctx.fail(f"{asked}: {reply.describe()}", reply)
+    return reply.is_refused
+
+
 async def missing_credentials_are_refused(ctx: Context) -> None:
     """A message without credentials is refused."""
-    reply = await ctx.call("SendMessage", ctx.send_params(), auth=False)
-    if not reply.is_refused:
-        ctx.fail(f"SendMessage without credentials: {reply.describe()}", reply)
+    await is_guarded(ctx, "SendMessage", ctx.send_params(), "without credentials", auth=False)
 
 
 async def wrong_credentials_are_refused(ctx: Context) -> None:
     """A message with invalid credentials is refused."""
-    reply = await ctx.call("SendMessage", ctx.send_params(), auth=garbage(ctx))
-    if not reply.is_refused:
-        # A variant is named before the finding.
-        asked = "with" if ctx.variant.operation else "SendMessage with"
-        ctx.fail(f"{asked} invalid credentials: {reply.describe()}", reply)
+    await is_guarded(ctx, "SendMessage", ctx.send_params(), "with invalid credentials", auth=garbage(ctx))
     scheme, _, token = ctx.target.auth.headers.get("Authorization", "").partition(" ")
     if not token or ctx.variant.operation:
         return
@@ -104,9 +110,7 @@ async def every_operation_is_guarded(ctx: Context) -> None:
     """Every operation refuses requests without credentials, and with invalid ones."""
     for name, params in operations(ctx).items():
         for what, parts in strangers(ctx):
-            reply = await ctx.call(name, params, auth=parts)
-            if not reply.is_refused:
-                ctx.fail(f"{name} {what}: {reply.describe()}", reply)
+            if not await is_guarded(ctx, name, params, what, parts):
                 break
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.card import is_at
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.conformance.card import fetch_card
+from pytest_a2a_bench.conformance.card.fetch import fetch_card
 from pytest_a2a_bench.conformance.card.judge import CardHttp
 from pytest_a2a_bench.conformance.catalogue import load_gateway_requirements
 from pytest_a2a_bench.conformance.context import Context

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
@@ -18,7 +19,6 @@ from pytest_a2a_bench.a2a.grpc_wire import explain_grpc, open_channel
 from pytest_a2a_bench.a2a.transport import source_of
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation
-from pytest_a2a_bench.conformance.protocol.streams import is_end
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import (
     BODY_BYTES,
@@ -32,6 +32,7 @@ from pytest_a2a_bench.conformance.wire.exchange import (
 )
 from pytest_a2a_bench.conformance.wire.reply import (
     UNSET,
+    Reading,
     ReplyError,
     SkipCheck,
     WireReply,
@@ -125,15 +126,16 @@ class GrpcWire:
         return tuple((k.lower(), v) for k, v in pairs.items())
 
     async def _invoke(self, request: WireRequest, method: str, content: bytes, reply_type: Any) -> WireReply:
-        reading = _Reading(request, reply_type, lambda details: explain_grpc(details, self._target, self._network))
         path = f"/{SERVICES[self.version]}/{method}"
         metadata = self._metadata(request)
-        started = time.monotonic()
+        reading = _Reading(
+            request, reply_type=reply_type, explain=lambda details: explain_grpc(details, self._target, self._network)
+        )
         try:
             # The call has a deadline of its own, which gRPC tells in words; this is for a channel that does not keep
             # it.
             async with asyncio.timeout(request.timeout + 1) as reading.limit:
-                await reading.run(self._channel, path, content, metadata, started)
+                await reading.run(self._channel, path, content, metadata)
         except TimeoutError:
             reading.problem = "" if reading.is_over else late(request.timeout)
         shown = self._redactor
@@ -148,33 +150,28 @@ class GrpcWire:
             response=shown.text(reading.text()),
             events=tuple(shown.text(dump(e), EVENT_BYTES) for e in reading.events[:EVENTS_KEPT] if request.stream),
             problem=shown.text(reading.problem),
-            seconds=time.monotonic() - started,
+            seconds=time.monotonic() - reading.started,
         )
         return reading.reply(exchange)
 
 
-class _Reading:
+@dataclass(kw_only=True)
+class _Reading(Reading):
     """One call while its answer is read."""
 
-    def __init__(self, request: WireRequest, reply_type: Any, explain: Callable[[str], str]) -> None:
-        self.request, self.reply_type, self.explain = request, reply_type, explain
-        self.status: int | None = None
-        self.headers: dict[str, str] = {}
-        self.events: list[Any] = []
-        self.times: list[float] = []
-        self.error: ReplyError | None = None
-        self.problem = ""
-        self.ended = self.is_over = False
-        self.limit: asyncio.Timeout | None = None
+    reply_type: Any
+    explain: Callable[[str], str]
+    events: list[Any] = field(default_factory=list)
+    error: ReplyError | None = None
 
-    async def run(self, channel: grpc.aio.Channel, path: str, content: bytes, metadata: Any, started: float) -> None:
+    async def run(self, channel: grpc.aio.Channel, path: str, content: bytes, metadata: Any) -> None:
         try:
             if self.request.stream:
                 call: Any = channel.unary_stream(path)(content, metadata=metadata, timeout=self.request.timeout)
-                await self._read_stream(call, started)
+                await self._read_stream(call)
             else:
                 call = channel.unary_unary(path)(content, metadata=metadata, timeout=self.request.timeout)
-                self._take(await call, started)
+                self._read(await call)
                 self.ended = True
             # A call that ends well raises nothing and gives no status; 0 is OK.
             if self.status is None and self.ended:
@@ -186,25 +183,25 @@ class _Reading:
         except (grpc.RpcError, UnicodeError, ValueError) as error:
             self.problem = f"{type(error).__name__}: {error}"
 
-    async def _read_stream(self, call: Any, started: float) -> None:
+    async def _read_stream(self, call: Any) -> None:
         try:
             size = 0
             async for content in call:
                 size += len(content)
-                self._take(content, started)
+                self._read(content)
                 if size > STREAM_BYTES or len(self.events) > STREAM_EVENTS:
                     self.problem = f"the stream does not end within {STREAM_EVENTS} events"
                     return
-                if self.request.until is not None and self.request.until(self.events[-1]):
+                if self.stopped:
                     return
             self.ended = True
         finally:
             # Also where the reading stopped early: a stream that nobody reads would stay open on the server.
             call.cancel()
 
-    def _take(self, content: bytes, started: float) -> None:
+    def _read(self, content: bytes) -> None:
         # When it came, not when it was understood: checks of order and delay look at these.
-        self.times.append(time.monotonic() - started)
+        at = time.monotonic()
         try:
             message = self.reply_type.FromString(content) if self.reply_type is not None else None
             value = json_format.MessageToDict(message) if message is not None else {}
@@ -212,11 +209,7 @@ class _Reading:
             self.problem = f"the reply is not the protobuf message of the service: {error}"
             value = None
         self.events.append(value)
-        if self.request.on_event is not None:
-            self.request.on_event(value)
-        if self.limit is not None and self.request.linger and is_end(value):
-            self.is_over = True
-            self.limit.reschedule(asyncio.get_running_loop().time() + self.request.linger)
+        self.take(value, at)
 
     def _fail(self, error: grpc.aio.AioRpcError) -> None:
         name = error.code().name

@@ -19,7 +19,6 @@ from pytest_a2a_bench.a2a.bodies import SSEParser, parse_json
 from pytest_a2a_bench.a2a.transport import HEADERS, RefusedConnection, Transport, parsed_url
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, rest_call
-from pytest_a2a_bench.conformance.protocol.streams import is_end
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import (
     BODY_BYTES,
@@ -33,6 +32,7 @@ from pytest_a2a_bench.conformance.wire.exchange import (
 from pytest_a2a_bench.conformance.wire.reply import (
     AUTH_STATUSES,
     UNSET,
+    Reading,
     ReplyError,
     Wire,
     WireReply,
@@ -53,21 +53,13 @@ _PING_BYTES = 4_096
 """Lines that may come in a stream before its first event: comments that keep it open, every few seconds."""
 
 
-@dataclass(slots=True)
-class _Answer:
+@dataclass
+class _Answer(Reading):
     """The text that has been read so far."""
 
-    status: int | None = None
-    headers: dict[str, str] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)
     events: list[str] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
     received: int = 0
-    problem: str = ""
-    ended: bool = False
-    stopped: bool = False
-    is_over: bool = False
-    limit: asyncio.Timeout | None = None
 
     @property
     def streamed(self) -> bool:
@@ -107,25 +99,25 @@ class HttpWire:
                 Exchange(self.binding, request.operation, shown(self.url), problem=shown(problem)),
                 problem=shown(problem),
             )
-        answer, started = _Answer(), time.monotonic()
+        answer = _Answer(request)
         try:
-            async with _limit(request, answer):
-                await self._exchange_again(prepared, request, answer, started)
+            async with _limit(answer):
+                await self._exchange_again(prepared, answer)
         except TimeoutError:
             # What came whole is an answer, however long closing its connection takes.
             if not (answer.ended or answer.stopped or answer.is_over):
-                answer.problem = answer.problem or self._late(request, answer)
+                answer.problem = answer.problem or self._late(answer)
         except (RefusedConnection, InfrastructureError) as error:  # these say all that there is to say
             answer.problem = str(error)
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             answer.problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        exchange = self._record(request, prepared, answer, time.monotonic() - started)
+        exchange = self._record(prepared, answer)
         return self._read(exchange, answer, rpc_id)
 
     # A server that keeps a stream open with comments has not begun to answer.
-    def _late(self, request: WireRequest, answer: _Answer) -> str:
+    def _late(self, answer: _Answer) -> str:
         has_begun = bool(answer.body) or answer.received > _PING_BYTES
-        return late(request.timeout) + (f": {answer.received} bytes had come" if has_begun else "")
+        return late(answer.request.timeout) + (f": {answer.received} bytes had come" if has_begun else "")
 
     # -- writing --
 
@@ -180,32 +172,23 @@ class HttpWire:
 
     # -- reading --
 
-    async def _exchange_again(
-        self, prepared: httpx.Request, request: WireRequest, answer: _Answer, started: float
-    ) -> None:
+    async def _exchange_again(self, prepared: httpx.Request, answer: _Answer) -> None:
         # Servers that broke on an earlier request reset its connection, which must not count against this one.
         try:
-            await self._exchange(self._kept, prepared, request, answer, started)
+            await self._exchange(self._kept, prepared, answer)
         except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
             # An answer that has begun is evidence; only a request of which nothing is known is asked again.
             if answer.status is not None:
                 raise
-            await self._exchange(self._fresh, prepared, request, answer, started)
+            await self._exchange(self._fresh, prepared, answer)
 
-    async def _exchange(
-        self,
-        transport: Transport,
-        prepared: httpx.Request,
-        request: WireRequest,
-        answer: _Answer,
-        started: float,
-    ) -> None:
+    async def _exchange(self, transport: Transport, prepared: httpx.Request, answer: _Answer) -> None:
         response = await transport.handle_async_request(prepared)
         try:
             answer.status = response.status_code
             answer.headers = {k.lower(): v for k, v in response.headers.items()}
             if answer.streamed:
-                await self._read_events(response, request, answer, started)
+                await self._read_events(response, answer)
             else:
                 # Raw chunks: httpx would decode, and decoded sizes are the agent's to choose.
                 async for chunk in response.aiter_raw():
@@ -219,9 +202,7 @@ class HttpWire:
         finally:
             await response.aclose()
 
-    async def _read_events(
-        self, response: httpx.Response, request: WireRequest, answer: _Answer, started: float
-    ) -> None:
+    async def _read_events(self, response: httpx.Response, answer: _Answer) -> None:
         parser = SSEParser(BODY_BYTES)
         async for chunk in _chunks(response):
             answer.received += len(chunk)
@@ -230,22 +211,15 @@ class HttpWire:
             if answer.received > STREAM_BYTES or len(answer.events) > STREAM_EVENTS:
                 raise ProtocolError(f"the stream does not end within {STREAM_EVENTS} events and {STREAM_BYTES} bytes")
             for event in parser.feed(chunk) if chunk else parser.close():
+                at = time.monotonic()
                 answer.events.append(event.data)
-                answer.times.append(time.monotonic() - started)
-                # Before the next chunk is awaited: what waits for an event (a cancel, a second subscriber) must act
-                # meanwhile.
-                payload = self._payload(_document(event.data)[0])
-                if request.on_event is not None:
-                    request.on_event(payload)
-                if answer.limit is not None and request.linger and is_end(payload):
-                    answer.is_over = True
-                    answer.limit.reschedule(asyncio.get_running_loop().time() + request.linger)
-                if request.until is not None and request.until(payload):
-                    answer.stopped = True
+                answer.take(self._payload(_document(event.data)[0]), at)
+                if answer.stopped:
                     return
 
-    def _record(self, request: WireRequest, prepared: httpx.Request, answer: _Answer, seconds: float) -> Exchange:
-        method = request.operation if self.binding == "HTTP+JSON" else self._method(request)
+    def _record(self, prepared: httpx.Request, answer: _Answer) -> Exchange:
+        seconds = time.monotonic() - answer.started
+        method = answer.request.operation if self.binding == "HTTP+JSON" else self._method(answer.request)
         shown = self._redactor
         return Exchange(
             binding=self.binding,
@@ -360,19 +334,20 @@ def _document(body: bytes | str) -> tuple[Any, str]:
 
 
 @asynccontextmanager
-async def _limit(request: WireRequest, answer: _Answer) -> AsyncIterator[None]:
+async def _limit(answer: _Answer) -> AsyncIterator[None]:
     """Give a request its time; a body that is still coming then is read on, for at most as long again.
 
     A large answer on a busy machine, or while this process reads others, is no silence.
 
     :raises TimeoutError: if the time is up.
     """
-    if request.stream:
-        async with asyncio.timeout(request.timeout) as answer.limit:
+    seconds = answer.request.timeout
+    if answer.request.stream:
+        async with asyncio.timeout(seconds) as answer.limit:
             yield
         return
     loop = asyncio.get_running_loop()
-    last = loop.time() + 2 * request.timeout
+    last = loop.time() + 2 * seconds
     async with asyncio.timeout(None) as limit:
 
         def look(received: int) -> None:
@@ -381,7 +356,7 @@ async def _limit(request: WireRequest, answer: _Answer) -> AsyncIterator[None]:
             else:
                 limit.reschedule(loop.time())
 
-        waiting = [loop.call_later(request.timeout, look, -1)]
+        waiting = [loop.call_later(seconds, look, -1)]
         try:
             yield
         finally:

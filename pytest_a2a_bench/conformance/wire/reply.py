@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -11,6 +13,7 @@ from typing import Any, Final, Protocol
 from pytest_a2a_bench.a2a.bodies import as_list
 from pytest_a2a_bench.a2a.config import AuthParts
 from pytest_a2a_bench.conformance.finding import CARD, Exchange
+from pytest_a2a_bench.conformance.protocol.streams import is_end
 from pytest_a2a_bench.model.messages import json_object
 
 DOMAIN = "a2a-protocol.org"
@@ -65,6 +68,37 @@ class WireRequest:
     def credentials(self, own: AuthParts) -> AuthParts:
         """Return the credentials to send, where ``own`` are the user's."""
         return self.auth if isinstance(self.auth, AuthParts) else own if self.auth else AuthParts()
+
+
+@dataclass
+class Reading:
+    """An answer while it is read.
+
+    :param stopped: whether it was left after an event, as the request wants.
+    :param is_over: whether the event came that ends its task, after which a stream is left, too.
+    :param limit: the time that it has.
+    """
+
+    request: WireRequest
+    started: float = field(default_factory=time.monotonic)
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    times: list[float] = field(default_factory=list)
+    problem: str = ""
+    ended: bool = False
+    stopped: bool = False
+    is_over: bool = False
+    limit: asyncio.Timeout | None = None
+
+    def take(self, payload: Any, at: float) -> None:
+        """Note an event that came at a moment; before the next is awaited, as what waits for it must act meanwhile."""
+        self.times.append(at - self.started)
+        if self.request.on_event is not None:
+            self.request.on_event(payload)
+        if self.limit is not None and self.request.linger and is_end(payload):
+            self.is_over = True
+            self.limit.reschedule(asyncio.get_running_loop().time() + self.request.linger)
+        self.stopped = self.request.until is not None and self.request.until(payload)
 
 
 @dataclass(frozen=True, slots=True)
