@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance.finding import AS_VALID, Finding, Requirement, Severity
@@ -29,6 +30,7 @@ from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.reply import ERRORS, UNSET, SkipCheck, WireReply
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 ATTEMPTS = 3
 """How often something that depends on time is tried before an agent is blamed: the machine may have been busy."""
@@ -397,6 +399,19 @@ class Context:
         """Record each problem of a stream as a failure."""
         for problem in problems:
             self.fail(problem.found, *replies, pointer=problem.pointer, expected=problem.expected)
+
+
+Making = Callable[Concatenate[Context, P], Coroutine[Any, Any, T]]
+
+
+def shared(make: Making[P, T]) -> Making[P, T]:
+    """Let a function of a context make its result once for all checks of the interface: see :meth:`Context.shared`."""
+
+    @wraps(make)
+    async def once(ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await ctx.shared((make, args, *kwargs.items()), lambda: make(ctx, *args, **kwargs))
+
+    return once
 
 
 def without_result(reply: WireReply) -> str:

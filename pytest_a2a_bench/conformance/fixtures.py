@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.codec import INTERRUPTED, SETTLED, TERMINAL
-from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.context import Context, shared
 from pytest_a2a_bench.conformance.protocol.payloads import (
     RUNNING,
     message_ids,
@@ -156,11 +156,8 @@ async def _samples(ctx: Context, state: str) -> tuple[WireReply, ...]:
 
 async def reply_in(ctx: Context, state: str) -> WireReply:
     """Return the answer that has a task in a state; skip where the agent cannot be brought there."""
-    asking = ctx.plain()
-    if state == "working":
-        # It goes on, so that each check needs its own.
-        return await _working(asking)
-    return await ctx.shared(("in state", state), lambda: _make(asking, state))
+    # A working one goes on, so that each check needs its own.
+    return await (_working(ctx.plain()) if state == "working" else _make(ctx, state))
 
 
 async def _working(ctx: Context) -> WireReply:
@@ -170,7 +167,9 @@ async def _working(ctx: Context) -> WireReply:
     return reply
 
 
+@shared
 async def _make(ctx: Context, state: str) -> WireReply:
+    ctx = ctx.plain()
     if state == "canceled":
         task_id = str(_body(await _working(ctx)).get("id"))
         reply = await ctx.call("CancelTask", {"id": task_id})
@@ -208,13 +207,10 @@ def _body(reply: WireReply) -> Mapping[str, Any]:
     return task_in(reply.result) or {}
 
 
+@shared
 async def stream_in(ctx: Context, state: str) -> WireReply:
     """Return a stream of a task that reaches a state: of the message that makes it, or the rest of a working one's."""
-    asking = ctx.plain()
-    return await ctx.shared(("stream in state", state), lambda: _stream(asking, state))
-
-
-async def _stream(ctx: Context, state: str) -> WireReply:
+    ctx = ctx.plain()
     if state in ("working", "canceled"):
         task_id = str((await task_of(ctx, "working"))["id"])
         watching = await watch(ctx, task_id)

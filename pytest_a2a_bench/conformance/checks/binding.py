@@ -15,28 +15,25 @@ from pytest_a2a_bench.conformance.checks.errors import ordinary_errors
 from pytest_a2a_bench.conformance.checks.list_tasks import tasks_of
 from pytest_a2a_bench.conformance.checks.push import GET, created
 from pytest_a2a_bench.conformance.checks.tasks import changes
-from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.context import Context, shared
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, SENDING, about
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, parse_timestamp, state_of
 from pytest_a2a_bench.conformance.protocol.streams import canonical, is_suffix, rebuild
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
+@shared
 async def _every_operation(ctx: Context) -> list[tuple[str, WireReply]]:
-    """Ask every operation that the card offers, once for all checks; how others are refused is judged elsewhere."""
+    """Ask every operation that the card offers; how others are refused is judged elsewhere."""
     names = ["SendMessage", *operations(ctx)]
-
-    async def ask_all() -> list[tuple[str, WireReply]]:
-        # Parameters that change nothing: for messages none at all, and unknown ids.
-        params = {n: {} if n in SENDING else about(n, ctx.unknown_id()) for n in names}
-        # The first event is enough to know that a stream exists.
-        replies = await asyncio.gather(*(ctx.call(n, params[n], until=lambda _: True) for n in names))
-        for reply in replies:
-            # A message that is none is no valid request, and another check judges each operation.
-            ctx.excuse(reply)
-        return list(zip(names, replies, strict=True))
-
-    return await ctx.shared("every operation", ask_all)
+    # Parameters that change nothing: for messages none at all, and unknown ids.
+    params = {n: {} if n in SENDING else about(n, ctx.unknown_id()) for n in names}
+    # The first event is enough to know that a stream exists.
+    replies = await asyncio.gather(*(ctx.call(n, params[n], until=lambda _: True) for n in names))
+    for reply in replies:
+        # A message that is none is no valid request, and another check judges each operation.
+        ctx.excuse(reply)
+    return list(zip(names, replies, strict=True))
 
 
 async def media_type(ctx: Context) -> None:

@@ -11,7 +11,7 @@ from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.checks.tasks import history_of
-from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.context import Context, shared
 from pytest_a2a_bench.conformance.protocol.payloads import TIMESTAMP, parse_timestamp, state_of
 from pytest_a2a_bench.conformance.variants import STATE_PROMPTS, enum_of
 from pytest_a2a_bench.conformance.wire.reply import SkipCheck, WireReply
@@ -28,12 +28,9 @@ ALL_PAGES = 100
 """Most pages where a task may be among all that were made in a run."""
 
 
+@shared
 async def own(ctx: Context) -> tuple[str, list[str]]:
     """Return a context that no other check uses, and the ids of the tasks in it, oldest first."""
-    return await ctx.shared("list-context", lambda: _make(ctx))
-
-
-async def _make(ctx: Context) -> tuple[str, list[str]]:
     tasks = [task for _, task in (await in_one_context(ctx))[0]]
     context_id = str(tasks[0].get("contextId") or "")
     if any(task.get("contextId") != context_id for task in tasks):
@@ -48,27 +45,24 @@ Made = tuple[list[tuple[WireReply, Mapping[str, Any]]], list[WireReply]]
 """Answers to messages in one context, with their tasks; and pages of one task, between which the last was made."""
 
 
+@shared
 async def in_one_context(ctx: Context) -> Made:
-    """Send several messages in one context, where the agent has any, once for all checks."""
-
-    async def make() -> Made:
-        made: list[tuple[WireReply, Mapping[str, Any]]] = []
-        pages: list[WireReply] = []
-        context_id = ""
-        for number in range(OWN_TASKS):
-            page = {"contextId": context_id, "pageSize": 1}
-            is_last = number == OWN_TASKS - 1 and bool(context_id) and not ctx.variant.operation
-            if is_last:
-                pages.append(await ctx.call("ListTasks", page))
-            reply = await ctx.send(ctx.prompt("task"), context_id=context_id)
-            what = "a message in a known context" if context_id else "the scenario task"
-            made.append((reply, ctx.task_of(reply, what, "MT-007" if context_id else "SEND-001")))
-            context_id = str(made[0][1].get("contextId") or "")
-            if is_last and (token := member(pages[0], "nextPageToken")):
-                pages.append(await ctx.call("ListTasks", {**page, "pageToken": token}))
-        return made, pages
-
-    return await ctx.shared("in one context", make)
+    """Send several messages in one context, where the agent has any."""
+    made: list[tuple[WireReply, Mapping[str, Any]]] = []
+    pages: list[WireReply] = []
+    context_id = ""
+    for number in range(OWN_TASKS):
+        page = {"contextId": context_id, "pageSize": 1}
+        is_last = number == OWN_TASKS - 1 and bool(context_id) and not ctx.variant.operation
+        if is_last:
+            pages.append(await ctx.call("ListTasks", page))
+        reply = await ctx.send(ctx.prompt("task"), context_id=context_id)
+        what = "a message in a known context" if context_id else "the scenario task"
+        made.append((reply, ctx.task_of(reply, what, "MT-007" if context_id else "SEND-001")))
+        context_id = str(made[0][1].get("contextId") or "")
+        if is_last and (token := member(pages[0], "nextPageToken")):
+            pages.append(await ctx.call("ListTasks", {**page, "pageToken": token}))
+    return made, pages
 
 
 async def listed(ctx: Context, **params: Any) -> WireReply:
@@ -228,17 +222,15 @@ class TwoTasks(NamedTuple):
     newer: str
 
 
+@shared
 async def _two_tasks(ctx: Context) -> TwoTasks:
-    async def make() -> TwoTasks:
-        first = await fixtures.waiting_task(ctx)
-        context_id = str(first.get("contextId") or "")
-        second = ctx.task_of(await ctx.send(context_id=context_id), "a message in a known context", "MT-007")
-        # Answered last, so that the order of making and that of the last status differ.
-        answer = ctx.target.scenarios.get("input_answer") or "yes"
-        ctx.task_of(await ctx.send(answer, task_id=str(first.get("id"))), "answering the agent's question", "MT-006")
-        return TwoTasks(context_id, str(second.get("id")), str(first.get("id")))
-
-    return await ctx.shared("two tasks", make)
+    first = await fixtures.waiting_task(ctx)
+    context_id = str(first.get("contextId") or "")
+    second = ctx.task_of(await ctx.send(context_id=context_id), "a message in a known context", "MT-007")
+    # Answered last, so that the order of making and that of the last status differ.
+    answer = ctx.target.scenarios.get("input_answer") or "yes"
+    ctx.task_of(await ctx.send(answer, task_id=str(first.get("id"))), "answering the agent's question", "MT-006")
+    return TwoTasks(context_id, str(second.get("id")), str(first.get("id")))
 
 
 async def order_is_that_of_status(ctx: Context) -> None:

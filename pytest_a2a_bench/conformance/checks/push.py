@@ -15,7 +15,7 @@ from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.conformance.checks.data_model import RULES
 from pytest_a2a_bench.conformance.checks.list_tasks import in_one_context
-from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
+from pytest_a2a_bench.conformance.context import ATTEMPTS, Context, shared
 from pytest_a2a_bench.conformance.protocol.operations import NEVER_CALLED
 from pytest_a2a_bench.conformance.protocol.payloads import push_configs, state_of
 from pytest_a2a_bench.conformance.protocol.streams import (
@@ -201,8 +201,9 @@ class Several(NamedTuple):
 SCHEMES = (("Bearer", "Zmlyc3Qtd2ViaG9vaw"), ("Basic", "c2Vjb25kOndlYmhvb2s="), ("Bearer", "dGhpcmQtd2ViaG9vaw"))
 
 
+@shared
 async def several(ctx: Context) -> Several:
-    """Let a slow task notify three webhooks, once for all checks."""
+    """Let a slow task notify three webhooks."""
 
     async def create_one(task_id: str, hook: Hook, number: int) -> WireReply:
         scheme, secret = SCHEMES[number]
@@ -212,34 +213,31 @@ async def several(ctx: Context) -> Several:
         reply = ctx.needed(await ctx.call(CREATE, params), CREATE, "PUSH-001")
         return reply if config_of(reply).get("id") else ctx.skip(f"{CREATE} returned no id")
 
-    async def make() -> Several:
-        seconds = await ctx.slow_seconds()
-        async with receiver(ctx) as hooks:
-            # The task may be over before it is configured; then it is tried with another one.
-            for _ in range(ATTEMPTS):
-                task_id = str((await ctx.start_task(ctx.prompt("slow")))["id"])
-                mine = tuple(hooks.hook() for _ in SCHEMES)
-                made = await asyncio.gather(*(create_one(task_id, hook, n) for n, hook in enumerate(mine)))
-                deleted = await ctx.call(DELETE, {"taskId": task_id, "id": made[-1].result.get("id")})
-                if not await _is_over(ctx, task_id):
-                    break
-            else:
-                ctx.skip("the task of the scenario slow was over before its webhooks were configured")
-            await asyncio.sleep(await ctx.allow(IN_FLIGHT_SECONDS))
-            before = len(mine[-1].deliveries)
-            # An event must not use a configuration up; a third of the task's time leaves some of it.
-            await mine[0].wait(timeout=seconds / 3)
-            got = [await ctx.call(GET, {"taskId": task_id, "id": reply.result.get("id")}) for reply in made[:-1]]
-            is_over = await _is_over(ctx, task_id)
-            stored = await ctx.wait_for_task(task_id)
-            # As long as each needs: an agent that was slow to answer is slow to notify.
-            enough = await patience(ctx, stored)
-            await asyncio.gather(*(hook.wait(ended, enough) for hook in mine[:-1]))
-            # What was held back until the end comes soon after it.
-            await asyncio.sleep(IN_FLIGHT_SECONDS)
-            return Several(mine, tuple(made), deleted, before, () if is_over else tuple(got), stored)
-
-    return await ctx.shared("several hooks", make)
+    seconds = await ctx.slow_seconds()
+    async with receiver(ctx) as hooks:
+        # The task may be over before it is configured; then it is tried with another one.
+        for _ in range(ATTEMPTS):
+            task_id = str((await ctx.start_task(ctx.prompt("slow")))["id"])
+            mine = tuple(hooks.hook() for _ in SCHEMES)
+            made = await asyncio.gather(*(create_one(task_id, hook, n) for n, hook in enumerate(mine)))
+            deleted = await ctx.call(DELETE, {"taskId": task_id, "id": made[-1].result.get("id")})
+            if not await _is_over(ctx, task_id):
+                break
+        else:
+            ctx.skip("the task of the scenario slow was over before its webhooks were configured")
+        await asyncio.sleep(await ctx.allow(IN_FLIGHT_SECONDS))
+        before = len(mine[-1].deliveries)
+        # An event must not use a configuration up; a third of the task's time leaves some of it.
+        await mine[0].wait(timeout=seconds / 3)
+        got = [await ctx.call(GET, {"taskId": task_id, "id": reply.result.get("id")}) for reply in made[:-1]]
+        is_over = await _is_over(ctx, task_id)
+        stored = await ctx.wait_for_task(task_id)
+        # As long as each needs: an agent that was slow to answer is slow to notify.
+        enough = await patience(ctx, stored)
+        await asyncio.gather(*(hook.wait(ended, enough) for hook in mine[:-1]))
+        # What was held back until the end comes soon after it.
+        await asyncio.sleep(IN_FLIGHT_SECONDS)
+        return Several(mine, tuple(made), deleted, before, () if is_over else tuple(got), stored)
 
 
 async def _is_over(ctx: Context, task_id: str) -> bool:

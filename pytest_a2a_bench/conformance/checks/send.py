@@ -16,7 +16,7 @@ from pytest_a2a_bench.conformance.card.rules import MEDIA_TYPE
 from pytest_a2a_bench.conformance.checks.data_model import objects
 from pytest_a2a_bench.conformance.checks.list_tasks import in_one_context
 from pytest_a2a_bench.conformance.checks.tasks import answered, artifacts_are_kept, history_of, judge_history
-from pytest_a2a_bench.conformance.context import WAIT_SECONDS, Context
+from pytest_a2a_bench.conformance.context import WAIT_SECONDS, Context, shared
 from pytest_a2a_bench.conformance.fixtures import reply_in, waiting_task
 from pytest_a2a_bench.conformance.protocol.payloads import (
     V03_WRAPPERS,
@@ -110,10 +110,10 @@ async def blocking_result_is_complete(ctx: Context) -> None:
             ctx.fail(found, reply, later, pointer=f"/task/{name}")
 
 
+@shared
 async def started(ctx: Context) -> WireReply:
-    """Return the answer to a slow message with returnImmediately, one for all checks."""
-    prompt = ctx.prompt("slow")
-    return await ctx.shared("slow now", lambda: ctx.send(prompt, configuration={"returnImmediately": True}))
+    """Return the answer to a slow message with returnImmediately."""
+    return await ctx.send(ctx.prompt("slow"), configuration={"returnImmediately": True})
 
 
 async def return_immediately(ctx: Context) -> None:
@@ -274,20 +274,17 @@ async def given_context_is_kept(ctx: Context) -> None:
             ctx.fail(found, reply, pointer="/message/contextId")
 
 
+@shared
 async def _in_own_context(ctx: Context, way: str) -> tuple[str, WireReply]:
     """Return a contextId of the client's own, and the answer to a message in it.
 
     :param way: a member of the configuration that is true; in streams, which know no such way, there is none, and the
         same message asks for no history.
     """
-
-    async def make() -> tuple[str, WireReply]:
-        # A random one: an id that is in use would be another check's context.
-        wanted = str(uuid.uuid4())
-        configuration = {"historyLength": 0} if ctx.variant.operation else {way: True} if way else None
-        return wanted, await ctx.send(ctx.prompt("default"), contextId=wanted, configuration=configuration)
-
-    return await ctx.shared(("own context", way), make)
+    # A random one: an id that is in use would be another check's context.
+    wanted = str(uuid.uuid4())
+    configuration = {"historyLength": 0} if ctx.variant.operation else {way: True} if way else None
+    return wanted, await ctx.send(ctx.prompt("default"), contextId=wanted, configuration=configuration)
 
 
 async def task_ids_are_unique(ctx: Context) -> None:
@@ -326,16 +323,12 @@ async def waiting_task_goes_on(ctx: Context) -> None:
         ctx.fail("the answer left the task's status as it was", reply, pointer="/task/status", expected="a new status")
 
 
+@shared
 async def _followed_up(ctx: Context) -> tuple[Mapping[str, Any], WireReply]:
-    """Return a task that waits for the user, and the reply to its answer; made once for all checks."""
+    """Return a task that waits for the user, and the reply to its answer."""
     text = ctx.prompt("input_answer")
-
-    async def make() -> tuple[Mapping[str, Any], WireReply]:
-        task = await waiting_task(ctx)
-        ids = {"task_id": task["id"], "context_id": str(task.get("contextId") or "")}
-        return task, await ctx.send(text, **ids)
-
-    return await ctx.shared("follow-up", make)
+    task = await waiting_task(ctx)
+    return task, await ctx.send(text, task_id=task["id"], context_id=str(task.get("contextId") or ""))
 
 
 def _is_as_before(before: Any, after: Any) -> bool:

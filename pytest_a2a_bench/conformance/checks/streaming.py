@@ -13,7 +13,7 @@ from typing import Any
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.codec import INTERRUPTED, TERMINAL
 from pytest_a2a_bench.conformance.checks.binding import is_missing
-from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
+from pytest_a2a_bench.conformance.context import ATTEMPTS, Context, shared
 from pytest_a2a_bench.conformance.fixtures import stream_in, task_of
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, parse_timestamp, state_of
 from pytest_a2a_bench.conformance.protocol.streams import (
@@ -322,13 +322,10 @@ class Watched:
     stored: WireReply
 
 
+@shared
 async def watched(ctx: Context) -> Watched:
-    """Watch a slow task, once for all checks."""
+    """Watch a slow task."""
     text = ctx.prompt("slow")
-    return await ctx.shared("watched", lambda: _watch(ctx, text))
-
-
-async def _watch(ctx: Context, text: str) -> Watched:
     for _ in range(ATTEMPTS):
         task_id = str((await ctx.start_task(text))["id"])
         params, progress = {"id": task_id}, asyncio.Event()

@@ -13,7 +13,7 @@ from typing import Any
 from pytest_a2a_bench.a2a.bodies import as_list, as_object, as_objects
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import fixtures
-from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
+from pytest_a2a_bench.conformance.context import ATTEMPTS, Context, shared
 from pytest_a2a_bench.conformance.fixtures import waiting_task, watch
 from pytest_a2a_bench.conformance.protocol.payloads import RUNNING, is_known, message_ids, state_of
 from pytest_a2a_bench.conformance.protocol.streams import canonical, rebuild
@@ -164,13 +164,10 @@ class Cancelled:
         return said == "canceled" or (said not in RUNNING and state_of(self.soon.result) == "canceled")
 
 
+@shared
 async def cancelled(ctx: Context) -> Cancelled:
-    """Cancel a slow task, once for all checks."""
+    """Cancel a slow task."""
     text = ctx.prompt("slow")
-    return await ctx.shared("cancelled", lambda: _cancel(ctx, text))
-
-
-async def _cancel(ctx: Context, text: str) -> Cancelled:
     usual = asyncio.ensure_future(ctx.slow_seconds())
     try:
         for _ in range(ATTEMPTS):
