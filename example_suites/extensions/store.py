@@ -13,6 +13,7 @@ class Shelf(DirFileSystem):
     """Any class of fsspec's will do; in earnest it would speak to something elsewhere."""
 
     protocol = "shelf"
+    cachable = False  # the directory is found anew: another run in this process may have another project
 
     def __init__(self, **options: Any) -> None:
         super().__init__(path=str(Path("shelf").absolute()), fs=LocalFileSystem(auto_mkdir=True))
