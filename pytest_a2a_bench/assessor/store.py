@@ -259,6 +259,8 @@ async def open_stores(results: Path, url: str | None = None) -> Stores:
     try:
         for store in (stores.tasks, stores.events, stores.webhooks):
             await store.initialize()
+        async with engine.connect() as connection:  # a table of that name may be another version's
+            await connection.execute(select(TaskModel).limit(1))
     except (SQLAlchemyError, OSError) as error:
         await engine.dispose()
         where = redact_url(url) if url else str(results / NAME)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import re
 import shutil
@@ -19,6 +20,8 @@ from typing import Any, Literal, NamedTuple
 from pytest_a2a_bench.model.messages import Finite, Seconds
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.results.store import StoredForm, StoreError, save
+
+log = logging.getLogger(__name__)
 
 NAME = "assessment.json"
 SCHEMA = "a2a-bench/assessment"
@@ -120,9 +123,10 @@ class Kept:
         self._results = results
         self._lock = threading.Lock()
         self._known: dict[str, _Known] = {}
+        self._unreadable: set[str] = set()
 
     def all(self) -> list[Record]:
-        """Return them, the newest first; records that cannot be read are skipped.
+        """Return them, the newest first; records that cannot be read are skipped, and logged once.
 
         :raises OSError: if the directory is there and cannot be read.
         """
@@ -141,7 +145,12 @@ class Kept:
             if known is None or known.record.state in UNFINISHED:
                 try:
                     known = self._read(self._results / name / NAME, known)
-                except (StoreError, OSError):
+                except FileNotFoundError:  # it is only being accepted
+                    continue
+                except (StoreError, OSError) as error:
+                    if name not in self._unreadable:
+                        log.warning("assessment left out", extra={"assessment": name, "reason": str(error)})
+                    self._unreadable.add(name)
                     continue
             yield name, known
 

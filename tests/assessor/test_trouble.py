@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 import time
 import uuid
 from pathlib import Path
@@ -224,3 +225,20 @@ def test_no_webhook_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_file_is_no_directory_of_results() -> None:
     with pytest.raises(ConfigurationError, match="it is a file; name a directory"):
         server._prepare(Terms(results=Path(__file__)))
+
+
+def test_a_record_that_cannot_be_read_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / records.NAME).write_text("{")
+    (tmp_path / "just-accepted").mkdir()
+    kept = records.Kept(tmp_path)
+    assert kept.all() == kept.all() == []
+    (line,) = caplog.records
+    assert (vars(line)["assessment"], "is not an assessment's file" in vars(line)["reason"]) == ("broken", True)
+
+
+def test_tables_of_another_version_are_an_error_at_the_start(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / stores.NAME)) as database:
+        database.execute("CREATE TABLE tasks (id TEXT)")
+    with pytest.raises(ConfigurationError, match=r"the database .*tasks\.db cannot be used: no such column"):
+        asyncio.run(open_stores(tmp_path))

@@ -54,6 +54,19 @@ def test_the_table_says_what_an_object_has() -> None:
     assert old.types["type"].split("|") == ["apiKey", "http", "oauth2", "openIdConnect", "mutualTLS"]
 
 
+@pytest.mark.parametrize(
+    ("scheme", "fix"),
+    [
+        ({"mtlsSecurityScheme": {}, "httpAuthSecurityScheme": {"scheme": "Bearer"}}, "keep one"),
+        ({}, "add one"),
+        ({"type": "http", "scheme": "bearer"}, '1.0 writes {"httpAuthSecurityScheme": {...}}'),
+    ],
+)
+def test_the_way_to_one_kind_of_scheme_is_said(scheme: dict[str, Any], fix: str) -> None:
+    (found,) = check_card({**minimal_1_0(), "securitySchemes": {"s": scheme}})
+    assert fix in found.fix
+
+
 @given(JSON)
 @settings(max_examples=examples(80), deadline=None)
 def test_any_json_ends_in_findings(raw: Any) -> None:

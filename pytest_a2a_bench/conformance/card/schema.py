@@ -166,7 +166,9 @@ class _Reader:
             has = ", ".join(map(show, list(result)[:5])) or "no members"
             found = f"of several kinds at once: {', '.join(present)}" if present else f"of no known kind: it has {has}"
             expected = f"exactly one of {', '.join(members.choices)}"
-            self._add("choice", path, f"{path[-1]} is {found}", expected, _old_spelling(result))
+            self._add(
+                "choice", path, f"{path[-1]} is {found}", expected, "keep one" if present else _new_spelling(result)
+            )
         return result
 
     def _add(self, kind: str, path: Path, found: str, expected: str, fix: str) -> None:
@@ -174,7 +176,7 @@ class _Reader:
             self.deviations.append(Deviation(kind, path, found, expected, fix))
 
 
-def _old_spelling(scheme: Mapping[str, Any]) -> str:
+def _new_spelling(scheme: Mapping[str, Any]) -> str:
     member = {
         "apiKey": "apiKeySecurityScheme",
         "http": "httpAuthSecurityScheme",
@@ -182,7 +184,7 @@ def _old_spelling(scheme: Mapping[str, Any]) -> str:
         "openIdConnect": "openIdConnectSecurityScheme",
         "mutualTLS": "mtlsSecurityScheme",
     }.get(str(scheme.get("type")))
-    return f'{{"type": ...}} is 0.3\'s form; 1.0 writes {{"{member}": {{...}}}}' if member else "keep exactly one"
+    return f'{{"type": ...}} is 0.3\'s form; 1.0 writes {{"{member}": {{...}}}}' if member else "add one"
 
 
 def check_shape(normalised: Normalised, version: str, ledger: Ledger) -> None:
