@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from in_thread import served_in_thread
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
-
-from pytest_a2a_bench.listener import listen
-from pytest_a2a_bench.quiet_server import serving
+from raw_agent import Answer, Request, raw_agent, rpc, stream_head
 
 
 def make_card(url: str) -> dict[str, Any]:
@@ -46,26 +39,20 @@ def broken_rpc(
     :param rpc_id: used in place of the request's id.
     :param linger: seconds that a stream stays open after its last event.
     """
-    listener = listen("127.0.0.1", 0)
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
 
-    async def card(request: Request) -> Response:
-        return JSONResponse(make_card(url))
+    def stream(request: Request) -> Iterator[bytes]:
+        yield stream_head(media_type)
+        for event in events:
+            envelope = {"jsonrpc": "2.0", "id": rpc_id or request.json["id"], "result": event}
+            yield f"data: {json.dumps(envelope)}\n\n".encode()
+        time.sleep(linger)
 
-    async def rpc(request: Request) -> Response:
-        asked = await request.json()
-        envelope = {"jsonrpc": "2.0", "id": rpc_id or asked["id"]}
+    def answer(request: Request) -> Answer:
+        method = request.json["method"]
+        if method in ("SendStreamingMessage", "SubscribeToTask"):
+            return stream(request)
+        return rpc({"task": task} if method == "SendMessage" else task, request)
 
-        async def stream() -> AsyncIterator[str]:
-            for event in events:
-                yield f"data: {json.dumps({**envelope, 'result': event})}\n\n"
-            await asyncio.sleep(linger)
-
-        if asked["method"] in ("SendStreamingMessage", "SubscribeToTask"):
-            return StreamingResponse(stream(), media_type=media_type)
-        result = {"task": dict(task)} if asked["method"] == "SendMessage" else dict(task)
-        return JSONResponse({"jsonrpc": "2.0", "id": asked["id"], "result": result})
-
-    routes = [Route("/.well-known/agent-card.json", card), Route("/rpc", rpc, methods=["POST"])]
-    with served_in_thread(lambda: serving(Starlette(routes=routes), listener, log_level="critical")):
-        yield url
+    with raw_agent(answer) as agent:
+        agent.card = make_card(agent.url)
+        yield agent.url

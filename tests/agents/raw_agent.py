@@ -65,11 +65,15 @@ class RawAgent:
 
 
 def response(body: bytes | str | Any, status: str = "200 OK", kind: str = "application/json", **headers: str) -> bytes:
-    """Write an HTTP answer; anything but bytes and text is written as JSON."""
+    """Write an HTTP answer; anything but bytes and text is written as JSON.
+
+    :param kind: the media type; none is named where it is empty.
+    """
     payload = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
     lines = {"Content-Type": kind, "Content-Length": str(len(payload))}
     lines |= {k.replace("_", "-"): v for k, v in headers.items()}
-    return f"HTTP/1.1 {status}\r\n{_lines(lines)}\r\n".encode() + payload
+    written = "".join(f"{name}: {value}\r\n" for name, value in lines.items() if value)
+    return f"HTTP/1.1 {status}\r\n{written}\r\n".encode() + payload
 
 
 def stream_head(kind: str = "text/event-stream") -> bytes:
@@ -85,6 +89,12 @@ def event(result: Any, request: Request) -> bytes:
 def rpc(result: Any, request: Request) -> bytes:
     """Write a JSON-RPC result as an HTTP answer."""
     return response({"jsonrpc": "2.0", "id": request.json["id"], "result": result})
+
+
+def rpc_error(code: int, message: str, request: Request, status: str = "200 OK") -> bytes:
+    """Write a JSON-RPC error as an HTTP answer."""
+    error = {"code": code, "message": message}
+    return response({"jsonrpc": "2.0", "id": request.json["id"], "error": error}, status)
 
 
 def scripted(*answers: Callable[[Request], Answer]) -> Handler:
@@ -107,10 +117,6 @@ def nowhere() -> str:
     """Return a ``HOST:PORT`` where nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"127.0.0.1:{listener.getsockname()[1]}"
-
-
-def _lines(headers: dict[str, str]) -> str:
-    return "".join(f"{k}: {v}\r\n" for k, v in headers.items())
 
 
 def _read(stream: Any, connection: int) -> Request | None:

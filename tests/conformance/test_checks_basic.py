@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
-from faulty_server import serve_app
 from judged import collect
 from one_test import in_one_test
+from raw_agent import Request, raw_agent, response
 from scripted import scripted_agent
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from pytest_a2a_bench.conformance.checks.binding import is_missing
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Planned
@@ -134,30 +131,22 @@ def answer(request: Json) -> Json:
     return {"jsonrpc": "2.0", "id": request.get("id"), "result": result}
 
 
-def agent(breaks: Break) -> Starlette:
-    async def endpoint(request: Request) -> Response:
-        asked = json.loads(await request.body())
-        document = answer(asked)
-        changed = breaks(asked, document)
-        if isinstance(changed, Response):
-            return changed
-        return Response(json.dumps(document), media_type="application/json")
-
-    return Starlette(routes=[Route("/", endpoint, methods=["POST"])])
-
-
-async def served(breaks: Break, ids: tuple[str, ...], timeout: float) -> dict[str, CheckResult]:
-    async with serve_app(agent(breaks)) as url:
-        interface = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
-        card: Mapping[str, Any] = {"name": "small", "supportedInterfaces": [interface], "capabilities": {}}
-        found = targets_of(card, url, timeout=timeout)
-        return {r.requirement.id: r for r in await collect(found, select=lambda p: p.requirement.id in ids)}
-
-
 def judged(breaks: Break, *ids: str, timeout: float = 5.0) -> dict[str, CheckResult]:
     # What a clock says is compared with that of the answer.
     TASK["status"]["timestamp"] = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return asyncio.run(served(breaks, ids, timeout))
+
+    def handler(request: Request) -> bytes:
+        try:
+            document = answer(request.json)
+        except ValueError:
+            return response("Internal Server Error", "500 Internal Server Error", "text/plain")
+        changed = breaks(request.json, document)
+        return changed if isinstance(changed, bytes) else response(document)
+
+    with raw_agent(handler) as agent:
+        found = targets_of({**agent.card, "capabilities": {}}, agent.url, timeout=timeout)
+        results = asyncio.run(collect(found, select=lambda p: p.requirement.id in ids))
+    return {r.requirement.id: r for r in results}
 
 
 def in_task(change: Callable[[Json], Any]) -> Break:
@@ -179,7 +168,7 @@ def in_error(change: Callable[[Json], Any]) -> Break:
 
 
 def plain(status: int, text: str, media_type: str) -> Break:
-    return lambda *_: Response(text, status, media_type=media_type)
+    return lambda *_: response(text, f"{status} So", media_type)
 
 
 def test_small_agent_is_right() -> None:
@@ -276,19 +265,12 @@ def test_nonsense_is_a_finding_and_never_a_traceback(breaks: Break) -> None:
 
 
 def test_agent_that_never_answers() -> None:
-    async def hang(_: Request) -> Response:
-        await asyncio.sleep(30)
-        raise AssertionError
-
-    def app(endpoint: Callable[[Request], Awaitable[Response]]) -> Starlette:
-        return Starlette(routes=[Route("/", endpoint, methods=["POST"])])
-
-    async def ask() -> tuple[CheckResult, ...]:
-        async with serve_app(app(hang)) as url:
-            target = Target(url, {"supportedInterfaces": [{"url": url}]}, "1.0", "JSONRPC", url, timeout=0.2)
-            return await collect(target, select=lambda p: p.requirement.id in ("SEND-001", "VAL-001"))
-
-    results = asyncio.run(asyncio.wait_for(ask(), 20))
+    over = threading.Event()
+    with raw_agent(lambda _: iter([b""] if over.wait(60) else [])) as agent:
+        target = Target(agent.url, agent.card, "1.0", "JSONRPC", agent.url, timeout=0.2)
+        asked = collect(target, select=lambda p: p.requirement.id in ("SEND-001", "VAL-001"))
+        results = asyncio.run(asyncio.wait_for(asked, 20))
+        over.set()
     # The agent may be just slow, which is no finding; and it is not asked everything.
     assert sorted(r.outcome for r in results if r.binding == "JSONRPC") == ["error", "skipped"]
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Container
 from typing import Any
 
 import pytest
-from faulty.catalogue import FAULTS
 from faulty.fault import Fault, each_task, without
 from faulty_server import serve_app, serve_faulty
 from hypothesis import given
@@ -377,6 +376,14 @@ async def judged(url: str, ids: Container[str] | None = None, prompts: Scenarios
     return fold([*subject.card_results(), *found])
 
 
+async def judged_fault(
+    fault: str | Fault | None, ids: Container[str], prompts: Scenarios = PROMPTS, **serving: Any
+) -> list[CheckResult]:
+    """Return the like of a faulty agent, which speaks JSON-RPC alone by default."""
+    async with serve_faulty(fault, **{"transport": "jsonrpc", **serving}) as running:
+        return await judged(running.url, ids, prompts)
+
+
 async def judged_app(answer: Answer, members: Callable[[str], dict[str, Any]]) -> list[CheckResult]:
     """Serve a card with these members and that answer to everything else, and judge it."""
     listener = socket.create_server(("127.0.0.1", 0))
@@ -456,14 +463,9 @@ def test_a_card_that_names_the_path_of_one_method_explains_what_is_not_there() -
     assert any(line.startswith("V03-CARD-022 [JSONRPC] ") for line in rows["V03-CARD-013"].explains)
 
 
-def test_artifacts_that_get_task_has_lost_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def judge_forgetful() -> list[CheckResult]:
-        async with serve_faulty("forgetful", transport="jsonrpc") as running:
-            return await judged(running.url, ("SEND-003", "STREAM-016"))
-
-    forgetful = Fault("forgetful", operations=("GetTask",), reply=each_task(without("artifacts")))
-    monkeypatch.setitem(FAULTS, "forgetful", forgetful)
-    rows = received(asyncio.run(judge_forgetful()))
+def test_artifacts_that_get_task_has_lost_are_reported_once() -> None:
+    forgetful = Fault(operations=("GetTask",), reply=each_task(without("artifacts")))
+    rows = received(asyncio.run(judged_fault(forgetful, ("SEND-003", "STREAM-016"))))
     assert list(rows) == ["SEND-003"]
     assert any(line.startswith("STREAM-016 [JSONRPC] ") for line in rows["SEND-003"].explains)
 
@@ -487,12 +489,8 @@ def test_artifacts_that_get_task_has_lost_are_reported_once(monkeypatch: pytest.
     ],
 )
 def test_a_fault_is_one_finding_with_its_own_name(fault: str, ids: tuple[str, ...], named: str) -> None:
-    async def judge_one() -> list[CheckResult]:
-        async with serve_faulty(fault, transport="all" if fault.startswith("grpc") else "jsonrpc") as running:
-            return await judged(running.url, ids)
-
-    rows = [r.requirement.id for r in asyncio.run(judge_one()) if r.outcome in FOUND]
-    assert rows == [named]
+    results = asyncio.run(judged_fault(fault, ids, transport="all" if fault.startswith("grpc") else "jsonrpc"))
+    assert [r.requirement.id for r in results if r.outcome in FOUND] == [named]
 
 
 # What the catalogue says to follow from what: the cause, what follows, and what stands for itself.
@@ -704,11 +702,8 @@ def test_prompts_that_lead_elsewhere_break_no_rule() -> None:
     ids = ("SEND-004", "SEND-011", "PART-007", "PART-008")
     elsewhere = Scenarios({**PROMPTS.prompts, **dict.fromkeys(("slow", "input", "file", "url"), "Hello")})
 
-    async def judge_hello() -> list[CheckResult]:
-        async with serve_faulty(step=0.01, transport="jsonrpc") as running:
-            return await judged(running.url, ids, elsewhere)
-
-    protocol = [r for r in asyncio.run(judge_hello()) if r.requirement.id in ids]
+    results = asyncio.run(judged_fault(None, ids, elsewhere, step=0.01))
+    protocol = [r for r in results if r.requirement.id in ids]
     # That agent answers at once in whatever case.
     by_outcome = {(r.requirement.id, r.outcome) for r in protocol}
     assert by_outcome == {("SEND-004", "passed"), *((id, "skipped") for id in ids[1:])}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from faulty_server import Between, Forward, Send, interposed
+from faulty_server import Between, Forward, Late, Send, interposed
 from judged import collect
 from mutation import targets
 
@@ -112,30 +112,8 @@ FOR_EVER = 60.0
 """Seconds longer than anything is waited for here."""
 
 
-class Late(Between):
-    """Keeps the end of answers to one method back.
-
-    :param times: how many answers.
-    """
-
-    def __init__(self, app: Any, method: str, times: int) -> None:
-        super().__init__(app)
-        self._method, self._times = method, times
-
-    async def handle(self, method: str, forward: Forward, send: Send) -> None:
-        is_late = method == self._method and self._times > 0
-        self._times -= is_late
-
-        async def hold(event: dict[str, Any]) -> None:
-            if is_late and event["type"] == "http.response.body" and not event.get("more_body"):
-                await asyncio.sleep(FOR_EVER)
-            await send(event)
-
-        await forward(hold)
-
-
 async def judge_recurrence(method: str, times: int, *ids: str) -> Mapping[str, CheckResult]:
-    async with interposed(lambda app: Late(app, method, times), step=0.05) as (card, url, _):
+    async with interposed(lambda app: Late(app, FOR_EVER, method, at="end", times=times), step=0.05) as (card, url, _):
         card["capabilities"] = {**card.get("capabilities", {}), "streaming": True}
         found = targets_of(card, url, scenarios=Scenarios({"task": "hi"}), timeout=2.0)
         results = await collect(found, select=lambda p: p.requirement.id in ids)

@@ -15,12 +15,10 @@ from examples import rotating, sampled
 from faulty.catalogue import FAULTS, SINGLE
 from faulty.fault import VARIANTS, Fault, Json
 from faulty.faults_errors import BREAKDOWNS, breaking
-from faulty_server import TOKENS, serve_faulty, start_faulty
-from judged import collect
-from mutation import OTHER_TOKEN_ENV, judge, judge_again, judge_url, targets
+from faulty_server import TOKENS, start_faulty
+from mutation import OTHER_TOKEN_ENV, judge, judge_again, judge_url, results_of
 
 from pytest_a2a_bench.conformance import checks
-from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult
 from pytest_a2a_bench.conformance.grouping import fold
@@ -228,34 +226,21 @@ FURTHER: dict[str, tuple[str, Callable[[Json], Any]]] = {
 EVERY = {**BREAKDOWNS, **FURTHER}
 
 
-def judged(
-    fault: Fault | None, monkeypatch: pytest.MonkeyPatch, variant: str = "full", groups: Container[str] = GENTLE
-) -> list[CheckResult]:
+def judged(fault: Fault | None, variant: str = "full", groups: Container[str] = GENTLE) -> tuple[CheckResult, ...]:
     """Judge an agent with JSON-RPC alone, as the standard profile does."""
-    if fault is not None:
-        monkeypatch.setitem(FAULTS, "this", fault)
-    monkeypatch.setenv(OTHER_TOKEN_ENV, TOKENS[1])
-
-    async def run() -> list[CheckResult]:
-        name = "this" if fault is not None else None
-        async with serve_faulty(name, variant, step=0.05, transport="jsonrpc") as running:
-            card, _, _ = await fetch_card_async(running.url)
-            found = targets(running.url, card, 10.0, "standard")
-            return list(await collect(found, select=lambda p: p.requirement.group in groups))
-
-    return asyncio.run(run())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(OTHER_TOKEN_ENV, TOKENS[1])
+        return asyncio.run(results_of(fault, variant, select=lambda p: p.requirement.group in groups))
 
 
-def message(results: list[CheckResult]) -> dict[str, str]:
+def message(results: Iterable[CheckResult]) -> dict[str, str]:
     """Return the ids of what is found, each with what is told."""
     return {r.requirement.id: r.findings[0].found if r.findings else r.reason for r in results if r.outcome in FOUND}
 
 
 @pytest.mark.parametrize("name", sampled(BREAKDOWNS, 5))
-def test_an_internal_error_in_answer_to_a_valid_request_is_reported_once(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    results = judged(breaking(*BREAKDOWNS[name]), monkeypatch)
+def test_an_internal_error_in_answer_to_a_valid_request_is_reported_once(name: str) -> None:
+    results = judged(breaking(*BREAKDOWNS[name]))
 
     rows = {r.requirement.id: r for r in fold(results) if r.outcome in FOUND}
     assert len(rows) == 1, message(results)
@@ -270,10 +255,8 @@ def test_an_internal_error_in_answer_to_a_valid_request_is_reported_once(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["InvalidParams", "Internal"])
 @pytest.mark.parametrize("name", rotating(list(EVERY), 3))
-def test_a_skip_for_an_error_names_a_requirement_that_fails(
-    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    results = judged(breaking(*EVERY[name], kind), monkeypatch, "guarded" if name == "extended" else "full")
+def test_a_skip_for_an_error_names_a_requirement_that_fails(name: str, kind: str) -> None:
+    results = judged(breaking(*EVERY[name], kind), "guarded" if name == "extended" else "full")
 
     found = message(results)
     assert found, name
@@ -298,17 +281,13 @@ def test_each_requirement_that_is_named_as_a_judge_exists() -> None:
     assert judges <= KNOWN
 
 
-def test_a_correct_agent_is_left_in_peace_over_json_rpc_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert message(judged(None, monkeypatch)) == {}
+def test_a_correct_agent_is_left_in_peace_over_json_rpc_alone() -> None:
+    assert message(judged(None)) == {}
 
 
 @pytest.mark.slow
-def test_a_stream_that_stays_open_while_the_task_waits_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert message(judged(Fault(switches=frozenset({"open-input"})), monkeypatch)) == {}
-
-
-def _awaits(node: ast.AST) -> bool:
-    return isinstance(node, ast.Await)
+def test_a_stream_that_stays_open_while_the_task_waits_is_right() -> None:
+    assert message(judged(Fault(switches=frozenset({"open-input"})))) == {}
 
 
 def test_each_finding_of_a_check_names_the_answers_that_show_it() -> None:
@@ -323,15 +302,18 @@ def test_each_finding_of_a_check_names_the_answers_that_show_it() -> None:
         and call.func.attr in ("fail", "warn")
         and len(call.args) < 2
         # A check that asks nothing has no answer to name.
-        and not (isinstance(function, ast.AsyncFunctionDef) and not any(map(_awaits, ast.walk(function))))
+        and not (
+            isinstance(function, ast.AsyncFunctionDef)
+            and not any(isinstance(node, ast.Await) for node in ast.walk(function))
+        )
     ]
 
     assert silent == []
 
 
-def test_an_agent_without_contexts_is_not_told_of_messages_that_were_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_without_contexts_is_not_told_of_messages_that_were_not_sent() -> None:
     groups = {"multi-turn", "send", "get-task", "list-tasks"}
-    results = {r.requirement.id: r for r in judged(FAULTS["task-no-context"], monkeypatch, groups=groups)}
+    results = {r.requirement.id: r for r in judged(FAULTS["task-no-context"], groups=groups)}
 
     assert results["MT-003"].outcome == "passed"
     assert results["MT-007"].reason == "the agent gives no contextId"

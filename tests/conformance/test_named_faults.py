@@ -24,18 +24,10 @@ from pytest_a2a_bench.conformance.checks.data_model import RULES
 from pytest_a2a_bench.conformance.checks.push import settled
 from pytest_a2a_bench.conformance.wire.webhook import Delivery
 
-Served = Callable[..., Verdict]
 
-
-@pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> Served:
-    """Return a function that judges an agent with a fault by some requirements."""
-
-    def run(fault: Fault, *ids: str, variant: str = "auto") -> Verdict:
-        monkeypatch.setitem(FAULTS, "this", fault)
-        return asyncio.run(judge(fault if variant == "auto" else None, variant, ids=set(ids), breadth="standard"))
-
-    return run
+def served(fault: Fault, *ids: str) -> Verdict:
+    """Judge an agent with a fault by some requirements."""
+    return asyncio.run(judge(fault, ids=set(ids), breadth="standard"))
 
 
 def of(verdict: Verdict) -> dict[str, set[str]]:
@@ -50,7 +42,7 @@ def of(verdict: Verdict) -> dict[str, set[str]]:
 # -- odd, and right --
 
 
-def test_members_that_the_protocol_does_not_have_may_change(served: Served) -> None:
+def test_members_that_the_protocol_does_not_have_may_change() -> None:
     number = itertools.count()
 
     def counted(found: Json) -> None:
@@ -58,18 +50,15 @@ def test_members_that_the_protocol_does_not_have_may_change(served: Served) -> N
         found["metadata"] = {"seen": next(number)}
 
     assert (
-        served(
-            Fault("this", bindings=HTTP, operations=("GetTask",), reply=each_task(counted)), "GET-007", "EQ-002"
-        ).lines
-        == []
+        served(Fault(bindings=HTTP, operations=("GetTask",), reply=each_task(counted)), "GET-007", "EQ-002").lines == []
     )
 
 
-def test_whether_there_are_contexts_is_up_to_the_agent(served: Served) -> None:
+def test_whether_there_are_contexts_is_up_to_the_agent() -> None:
     def bare(call: FaultyCall, result: Any) -> Any:
         return json.loads(json.dumps(result), object_hook=lambda o: {k: v for k, v in o.items() if k != "contextId"})
 
-    verdict = served(Fault("this", bindings=HTTP, reply=bare), "MT-001", "MT-004", "MT-005", "MT-006", "MT-007")
+    verdict = served(Fault(bindings=HTTP, reply=bare), "MT-001", "MT-004", "MT-005", "MT-006", "MT-007")
 
     assert verdict.lines == []
 
@@ -82,17 +71,17 @@ def test_whether_there_are_contexts_is_up_to_the_agent(served: Served) -> None:
         ("message-no-context", {"SEND-013": {"warned"}}),
     ],
 )
-def test_a_context_that_was_made_is_shown(name: str, found: dict[str, set[str]], served: Served) -> None:
+def test_a_context_that_was_made_is_shown(name: str, found: dict[str, set[str]]) -> None:
     assert of(served(FAULTS[name], "MT-001", "SEND-013")) == found
 
 
-def test_a_member_that_changes_is_named_and_is_a_warning(served: Served) -> None:
+def test_a_member_that_changes_is_named_and_is_a_warning() -> None:
     number = itertools.count()
 
     def stamped(task: Json) -> None:
         task["status"]["timestamp"] = f"2026-01-01T00:00:{next(number) % 60:02}.000Z"
 
-    verdict = served(Fault("this", operations=("GetTask",), reply=each_task(stamped)), "GET-007")
+    verdict = served(Fault(operations=("GetTask",), reply=each_task(stamped)), "GET-007")
 
     assert of(verdict) == {"GET-007": {"warned"}}
     assert 'status/timestamp is "2026-' in verdict.lines[0]
@@ -102,9 +91,9 @@ def _refused(call: FaultyCall, params: Json) -> Json:
     raise failure("UnsupportedOperation", "Streaming is not supported")
 
 
-def test_an_operation_that_is_refused_for_every_task_shows_of_none_that_it_exists(served: Served) -> None:
+def test_an_operation_that_is_refused_for_every_task_shows_of_none_that_it_exists() -> None:
     operations = ("SendStreamingMessage", "SubscribeToTask")
-    lies = Fault("this", variant="guarded", bindings=HTTP, operations=operations, request=_refused)
+    lies = Fault(variant="guarded", bindings=HTTP, operations=operations, request=_refused)
 
     assert set(of(served(lies, "AUTH-007", "STREAM-001"))) == {"STREAM-001"}
 
@@ -187,13 +176,13 @@ def test_notifications_are_waited_for_as_long_as_more_arrive(number: int) -> Non
 # -- the right name --
 
 
-def test_a_bare_task_is_no_answer_without_a_context(served: Served) -> None:
+def test_a_bare_task_is_no_answer_without_a_context() -> None:
     bare = FAULTS["send-bare-task"]
     ids = ("SEND-001", "MT-001", "MT-002", "MT-004", "MT-006", "MT-007")
     assert set(of(served(bare, *ids))) == {"SEND-001"}
 
 
-def test_a_follow_up_that_is_not_waited_for_is_named_so(served: Served) -> None:
+def test_a_follow_up_that_is_not_waited_for_is_named_so() -> None:
     asked: dict[str, Json] = {}
 
     def early(call: FaultyCall, result: Any) -> Any:
@@ -204,42 +193,40 @@ def test_a_follow_up_that_is_not_waited_for_is_named_so(served: Served) -> None:
             asked[task["id"]] = copy.deepcopy(task["status"])
         return result
 
-    verdict = served(Fault("this", operations=("SendMessage",), reply=early), "MT-006", "SEND-002")
+    verdict = served(Fault(operations=("SendMessage",), reply=early), "MT-006", "SEND-002")
 
     assert of(verdict) == {"SEND-002": {"failed"}}
     assert "the follow-up gives the status from before it, and the task goes on, to completed" in verdict.lines[0]
 
 
 @pytest.mark.slow
-def test_a_stream_that_stays_open_is_no_message_without_an_answer(served: Served) -> None:
+def test_a_stream_that_stays_open_is_no_message_without_an_answer() -> None:
     ids = ("SEND-017", "STREAM-005", "SUB-002", "MT-002", "MT-006", "PUSH-015")
     # A busy machine may leave it open how long the stream was.
     assert set(of(served(FAULTS["endless-stream"], *ids))) <= {"STREAM-005", "SUB-002"}
 
 
-def test_times_without_a_zone_are_not_asked_for(served: Served) -> None:
+def test_times_without_a_zone_are_not_asked_for() -> None:
     def naive(found: Json) -> None:
         if isinstance(found.get("timestamp"), str):
             found["timestamp"] = found["timestamp"].removesuffix("Z")
 
-    verdict = served(Fault("this", bindings=HTTP, reply=each_object(naive)), "DM-010", "LIST-012", "HJ-005")
+    verdict = served(Fault(bindings=HTTP, reply=each_object(naive)), "DM-010", "LIST-012", "HJ-005")
 
     assert of(verdict) == {"DM-010": {"failed"}}
 
 
 @pytest.mark.parametrize(("bindings", "found"), [((*HTTP, *GRPC), {"LIST-004"}), (REST, {"LIST-004", "HJ-005"})])
-def test_artifacts_that_never_come_are_no_fault_of_a_query(
-    bindings: tuple[str, ...], found: set[str], served: Served
-) -> None:
-    lost = Fault("this", bindings=bindings, operations=("ListTasks",), reply=each_task(without("artifacts")))
+def test_artifacts_that_never_come_are_no_fault_of_a_query(bindings: tuple[str, ...], found: set[str]) -> None:
+    lost = Fault(bindings=bindings, operations=("ListTasks",), reply=each_task(without("artifacts")))
     verdict = of(served(lost, "LIST-004", "HJ-005"))
 
     assert set(verdict) == found
     assert verdict["LIST-004"] == {"warned"}
 
 
-def test_a_history_that_is_not_wanted_must_not_come_in_any_operation(served: Served) -> None:
-    everywhere = Fault("this", request=_without_length)
+def test_a_history_that_is_not_wanted_must_not_come_in_any_operation() -> None:
+    everywhere = Fault(request=_without_length)
     verdict = of(served(everywhere, "SEND-010", "GET-003", "LIST-015"))
 
     assert verdict == {"SEND-010": {"failed"}, "GET-003": {"failed"}, "LIST-015": {"failed"}}
@@ -261,20 +248,20 @@ def test_an_object_has_its_article() -> None:
     assert problem.found == "artifactId of an artifact is missing"
 
 
-def test_a_detail_without_a_type_is_named(served: Served) -> None:
+def test_a_detail_without_a_type_is_named() -> None:
     def untyped(call: FaultyCall, document: Json) -> Json:
         error = document.get("error") or {}
         for detail in error.get("data" if call.binding == "JSONRPC" else "details") or ():
             detail.pop("@type", None)
         return document
 
-    verdict = served(Fault("this", bindings=HTTP, envelope=untyped), "ERR-002", "ERR-004")
+    verdict = served(Fault(bindings=HTTP, envelope=untyped), "ERR-002", "ERR-004")
 
     assert len(verdict.lines) == 2
     assert all("[0] has no @type: {'reason': 'TASK_NOT_FOUND'" in line for line in verdict.lines)
 
 
-def test_a_version_that_is_not_refused_is_not_an_error_that_was_accepted(served: Served) -> None:
+def test_a_version_that_is_not_refused_is_not_an_error_that_was_accepted() -> None:
     verdict = served(FAULTS["any-version"], "VER-001")
 
     assert verdict.lines
@@ -290,12 +277,12 @@ def test_a_prompt_for_a_question_that_brings_none_is_no_fault_of_a_history(versi
 
 
 @pytest.mark.parametrize(("id", "found"), [("another", False), ("", True)])
-def test_another_config_is_not_the_one_that_was_deleted(id: str, found: bool, served: Served) -> None:
+def test_another_config_is_not_the_one_that_was_deleted(id: str, found: bool) -> None:
     def answer(call: FaultyCall, problem: Any) -> Any:
         params = call.params
         config = {"taskId": params.get("taskId"), "id": id or params.get("id"), "url": "https://h.example/"}
         return config if call.operation == "GetTaskPushNotificationConfig" else problem
 
-    verdict = served(Fault("this", version="0.3", bindings=("JSONRPC",), error=answer), "V03-PUSH-001")
+    verdict = served(Fault(version="0.3", bindings=("JSONRPC",), error=answer), "V03-PUSH-001")
 
     assert any("a deleted config is still there" in line for line in verdict.lines) is found, verdict.lines

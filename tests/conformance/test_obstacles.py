@@ -7,12 +7,11 @@ from typing import Any
 
 import httpx
 import pytest
-from faulty.catalogue import FAULTS
 from faulty.fault import Fault
-from faulty_server import TOKENS, Between, Forward, Send, interposed, serve_app, serve_faulty, start_faulty
+from faulty_server import TOKENS, Late, interposed, serve_faulty, start_faulty
 from judged import collect, planned_for
-from starlette.requests import Request
-from starlette.responses import JSONResponse
+from mutation import results_of
+from raw_agent import Request, raw_agent, rpc, rpc_error, task
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.codec import TERMINAL
@@ -77,53 +76,26 @@ def test_a_token_that_is_wrong_is_said_to_be() -> None:
     assert not [r for r in results if "not-that-one" in r.reason]
 
 
-async def forbidding() -> tuple[CheckResult, ...]:
-    """Judge an open agent that forbids everything but sending messages."""
-
-    async def forbid(scope: Any, receive: Any, send: Any) -> None:
-        asked = await Request(scope, receive).json()
-        task = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}
-        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
-        if asked["method"] == "SendMessage":
-            answer["result"] = {"task": task}
-        else:
-            answer["error"] = {"code": -32050, "message": "forbidden"}
-        await JSONResponse(answer, 200 if "result" in answer else 403)(scope, receive, send)
-
-    async with serve_app(forbid) as url:
-        card = {"supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}
-        return await collect(targets_of(card, url), select=lambda p: p.requirement.id == "SEND-001")
+def forbidding(request: Request) -> bytes:
+    """Answer as an open agent that forbids everything but sending messages."""
+    if request.json["method"] == "SendMessage":
+        return rpc({"task": task("COMPLETED")}, request)
+    return rpc_error(-32050, "forbidden", request, "403 Forbidden")
 
 
 def test_an_agent_that_refuses_only_unknown_tasks_is_judged() -> None:
-    (result,) = [r for r in asyncio.run(forbidding()) if r.binding == "JSONRPC"]
+    with raw_agent(forbidding) as agent:
+        judged = collect(targets_of(agent.card, agent.url), select=lambda p: p.requirement.id == "SEND-001")
+        (result,) = [r for r in asyncio.run(judged) if r.binding == "JSONRPC"]
     assert result.outcome == "passed"
-
-
-class Slow(Between):
-    """Answers as another application does, later.
-
-    :param methods: to these requests only; to all where there is none.
-    """
-
-    def __init__(self, app: Any, seconds: float, methods: tuple[str, ...] = ()) -> None:
-        super().__init__(app)
-        self._seconds, self._methods = seconds, methods
-        self.asked: list[str] = []
-
-    async def handle(self, method: str, forward: Forward, send: Send) -> None:
-        if not self._methods or method in self._methods:
-            self.asked.append(method)
-            await asyncio.sleep(self._seconds)
-        await forward(send)
 
 
 async def slow(seconds: float, methods: tuple[str, ...], timeout: float, groups: set[str]) -> Any:
     """Judge a slow agent, and return the results and what it was asked that it kept waiting."""
-    agents: list[Slow] = []
+    agents: list[Late] = []
 
-    def wrap(app: Any) -> Slow:
-        agents.append(Slow(app, seconds, methods))
+    def wrap(app: Any) -> Late:
+        agents.append(Late(app, seconds, *methods))
         return agents[0]
 
     async with interposed(wrap, step=60.0) as (card, url, _):
@@ -140,7 +112,6 @@ def test_an_agent_that_never_answers_ends_the_run_soon() -> None:
     assert len(errors) == 1
     assert errors[0].reason.startswith("nothing is answered within 1 s; ")
     assert "--a2a-timeout" in errors[0].reason
-    assert "--a2a-timeout" in errors[0].reason
     assert {r.outcome for r in judged} == {"error", "skipped"}
 
 
@@ -155,21 +126,9 @@ def test_a_late_answer_is_an_error_and_names_the_timeout_option() -> None:
     assert {r.requirement.id for r in judged if r.outcome == "passed"} >= {"GET-002"}
 
 
-class Tardy(Between):
-    """Does at once what it is told, and answers messages two seconds later."""
-
-    async def handle(self, method: str, forward: Forward, send: Send) -> None:
-        async def later(event: dict[str, Any]) -> None:
-            if method == "SendMessage" and event["type"] == "http.response.start":
-                await asyncio.sleep(2.0)
-            await send(event)
-
-        await forward(later)
-
-
 async def late_tasks() -> tuple[list[str], list[str]]:
     """Let an agent answer messages too late, and return its tasks' states and what the run says that it left."""
-    async with interposed(Tardy, step=60.0) as (card, url, agent):
+    async with interposed(lambda app: Late(app, 2.0, "SendMessage", at="start"), step=60.0) as (card, url, agent):
         found = targets_of(card, url, scenarios=Scenarios({"slow": "slow please"}), timeout=0.5)
         left: list[str] = []
         async for _ in run_checks(found, planned_for(found, lambda p: p.requirement.id == "SEND-004"), left=left):
@@ -191,7 +150,7 @@ def test_tasks_of_messages_that_were_answered_too_late_are_found_and_cancelled()
 
 async def lost_messages() -> list[str]:
     """Send messages that nobody ever answers, and return what the run says that it left."""
-    async with interposed(lambda app: Slow(app, 30.0, ("SendMessage",))) as (card, url, _):
+    async with interposed(lambda app: Late(app, 30.0, "SendMessage")) as (card, url, _):
         left: list[str] = []
         found = targets_of(card, url, timeout=0.5)
         async for _ in run_checks(found, planned_for(found, lambda p: p.requirement.id == "SEND-001"), left=left):
@@ -238,22 +197,13 @@ def _says_0_3(card: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("spoken", "said", "change"), [("0.3", "1.0", _says_1_0), ("1.0", "0.3", _says_0_3)])
-def test_a_card_that_says_another_version_than_is_spoken_is_one_finding(
-    spoken: str, said: str, change: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(FAULTS, "this", Fault(version=spoken, card=change))
-
-    async def judge() -> list[CheckResult]:
-        async with serve_faulty("this", "full", transport="jsonrpc") as running:
-            card, _, _ = await fetch_card_async(running.url)
-            assert card is not None
-            return fold(await collect(targets_of(card, running.url)))
-
-    rows = [r for r in asyncio.run(judge()) if r.outcome in FOUND]
+def test_a_card_that_says_another_version_than_is_spoken_is_one_finding(spoken: str, said: str, change: Any) -> None:
+    fault = Fault(version=spoken, card=change)
+    rows = [r for r in fold(asyncio.run(results_of(fault))) if r.outcome in FOUND]
     assert [row.requirement.id for row in rows] == [CARD_RULES[said]]
     assert f"the card says A2A {said}, and this URL speaks {spoken}" in rows[0].findings[0].found
 
-    with start_faulty("this", "full", transport="jsonrpc") as agent:
+    with start_faulty(fault, "full", transport="jsonrpc") as agent:
         with pytest.raises(CardError, match=rf"speaks A2A {spoken}, and not {said}.*--a2a-protocol {spoken}"):
             AgentConnection(ClientConfig(agent.url)).wait_until_ready()
         # What the user names overrides the card.
@@ -263,12 +213,6 @@ def test_a_card_that_says_another_version_than_is_spoken_is_one_finding(
 
 
 def test_a_bot_challenge_is_no_refusal_of_the_agent() -> None:
-    async def judge() -> tuple[CheckResult, ...]:
-        async with serve_faulty("challenge", "full", transport="jsonrpc") as running:
-            card, _, _ = await fetch_card_async(running.url)
-            assert card is not None
-            return await collect(targets_of(card, running.url))
-
-    (error,) = expected(asyncio.run(judge()), "error")["JSONRPC"]
+    (error,) = expected(asyncio.run(results_of("challenge")), "error")["JSONRPC"]
     assert "a bot challenge answers in the agent's place (cf-mitigated: challenge)" in error.reason
     assert "A2A_AUTH_TOKEN" not in error.reason

@@ -186,32 +186,27 @@ LIBERTIES: dict[str, tuple[Fault, set[str]]] = {
         *(pytest.param(name, "all", marks=pytest.mark.slow) for name in LIBERTIES),
     ],
 )
-def test_a_liberty_is_none_that_is_found(liberty: str, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_liberty_is_none_that_is_found(liberty: str, transport: str) -> None:
     fault, ids = LIBERTIES[liberty]
-    monkeypatch.setitem(FAULTS, "liberty", dataclasses.replace(fault, name="liberty"))
-    verdict = asyncio.run(judge(FAULTS["liberty"], ids=ids, transport=transport))
+    verdict = asyncio.run(judge(fault, ids=ids, transport=transport))
 
     assert verdict.lines == []
     assert ids is ALONE or verdict.checked >= ids - {"CAN-005"}
 
 
 @pytest.mark.parametrize(("sizes", "outcome"), [((-1,), "failed"), ((0,), "failed"), ((101,), "warned")])
-def test_a_page_size_above_the_maximum_is_a_warning(
-    sizes: Container[int], outcome: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_size_above_the_maximum_is_a_warning(sizes: Container[int], outcome: str) -> None:
     def accepted(call: FaultyCall, params: Json) -> Json:
         return {**params, "pageSize": 100} if params.get("pageSize") in sizes and params["pageSize"] != 1 else params
 
-    monkeypatch.setitem(FAULTS, "sizes", Fault("sizes", operations=("ListTasks",), request=accepted))
-    verdict = asyncio.run(judge(FAULTS["sizes"], ids={"LIST-009"}))
+    verdict = asyncio.run(judge(Fault(operations=("ListTasks",), request=accepted), ids={"LIST-009"}))
 
     assert verdict.lines
     assert {line.partition(":")[0].partition(" ")[2] for line in verdict.lines} == {outcome}
 
 
-def test_a_slash_in_a_path_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FAULTS, "slashes", Fault("slashes", switches=frozenset({"slashes-separate"})))
-    verdict = asyncio.run(judge(FAULTS["slashes"], ids={"HJ-006"}))
+def test_a_slash_in_a_path_is_a_warning() -> None:
+    verdict = asyncio.run(judge(Fault(switches=frozenset({"slashes-separate"})), ids={"HJ-006"}))
 
     assert [line.partition(":")[0] for line in verdict.lines] == ["1.0/HJ-006[HTTP+JSON] warned"]
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from faulty.serving import FaultyOptions, Running, serve_app, serving
+from faulty.serving import TOKENS, Running, serve_app, serve_faulty
 from in_thread import served_in_thread
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 
-__all__ = ["TOKENS", "Between", "Running", "interposed", "serve_app", "serve_faulty", "start_faulty"]
+__all__ = ["TOKENS", "Between", "Late", "Running", "interposed", "serve_app", "serve_faulty", "start_faulty"]
 
-TOKENS = ("first-token", "second-token")
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Forward = Callable[[Send], Awaitable[None]]
 
@@ -50,6 +49,38 @@ class Between:
         await self.app(scope, again, send)
 
 
+class Late(Between):
+    """Keeps answers waiting.
+
+    :param methods: answers to these requests only; to all where there is none.
+    :param at: what comes late: the ``call`` itself, or the ``start`` or the ``end`` of its answer.
+    :param times: how many answers.
+    """
+
+    def __init__(
+        self, app: Any, seconds: float, *methods: str, at: Literal["call", "start", "end"] = "call", times: int = 1000
+    ) -> None:
+        super().__init__(app)
+        self._seconds, self._methods, self._at, self._times = seconds, methods, at, times
+        self.asked: list[str] = []
+
+    async def handle(self, method: str, forward: Forward, send: Send) -> None:
+        if len(self.asked) == self._times or (self._methods and method not in self._methods):
+            await forward(send)
+            return
+        self.asked.append(method)
+
+        async def hold(event: dict[str, Any]) -> None:
+            part = "start" if event["type"].endswith("start") else "more" if event.get("more_body") else "end"
+            if part == self._at:
+                await asyncio.sleep(self._seconds)
+            await send(event)
+
+        if self._at == "call":
+            await asyncio.sleep(self._seconds)
+        await forward(hold)
+
+
 @contextlib.asynccontextmanager
 async def interposed(
     wrap: Callable[[Any], Any], *, step: float = 0.2
@@ -69,20 +100,8 @@ class Started(NamedTuple):
     card_url: str
 
 
-def serve_faulty(
-    fault: str | None = None,
-    variant: str = "auto",
-    *,
-    step: float = 0.2,
-    transport: str = "all",
-    protocol: str = "both",
-) -> AbstractAsyncContextManager[Running]:
-    """Serve the agent with a fault, or correct."""
-    return serving(FaultyOptions(fault, variant, step, transport, protocol, ",".join(TOKENS)))
-
-
 @contextlib.contextmanager
-def start_faulty(fault: str | None = None, variant: str = "auto", **options: Any) -> Iterator[Started]:
-    """Serve it in a thread of its own."""
-    with served_in_thread(lambda: serve_faulty(fault, variant, **options)) as running:
+def start_faulty(*arguments: Any, **options: Any) -> Iterator[Started]:
+    """Serve it in a thread of its own; the arguments are those of ``serve_faulty``."""
+    with served_in_thread(lambda: serve_faulty(*arguments, **options)) as running:
         yield Started(running.url, running.url + CARD_PATH.lstrip("/"))

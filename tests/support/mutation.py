@@ -12,7 +12,7 @@ import httpx
 from faulty.card import KEYS_PATH
 from faulty.fault import Fault
 from faulty_server import TOKENS, serve_faulty
-from judged import collect
+from judged import Select, collect
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.card import check_card
@@ -79,8 +79,22 @@ async def judge(
     transport: str = "all",
 ) -> Verdict:
     """Serve the agent in this process and run the checks with these ids; all by default."""
-    async with serve_faulty(fault.name if fault else None, variant, step=step, transport=transport) as running:
+    async with serve_faulty(fault, variant, step=step, transport=transport) as running:
         return await judge_url(running.url, ids, breadth=breadth)
+
+
+async def results_of(
+    fault: str | Fault | None = None,
+    variant: str = "full",
+    *,
+    select: Select | None = None,
+    breadth: str = "standard",
+    **serving: Any,
+) -> tuple[CheckResult, ...]:
+    """Serve the agent in this process with JSON-RPC alone, and return what the checks give that are selected."""
+    async with serve_faulty(fault, variant, **{"step": 0.05, "transport": "jsonrpc", **serving}) as running:
+        card, _, _ = await fetch_card_async(running.url)
+        return await collect(targets(running.url, card, 10.0, breadth), select=select)
 
 
 async def _keys(url: str, card: Any) -> Any:

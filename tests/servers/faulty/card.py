@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 from faulty.fault import Fault, Json
-from pytest_a2a_bench.errors import MissingExtraError
 
 EXTENSION = "https://example.com/a2a/extensions/echo/v1"
 # Two, so that what is visible across them can be seen.
@@ -82,16 +81,13 @@ class Signer:
     """Has a key of its own, and signs cards with ES256.
 
     :param fault: may change the protected header, what is signed, and the signature.
-    :raises MissingExtraError: if what signs is not installed.
     """
 
     def __init__(self, fault: Fault) -> None:
         # An extra: only the signed variant needs it.
-        try:
-            import jwt
-            from cryptography.hazmat.primitives.asymmetric import ec
-        except ImportError as error:
-            raise MissingExtraError("PyJWT", "signatures", detail="it signs the faulty agent's card") from error
+        import jwt
+        from cryptography.hazmat.primitives.asymmetric import ec
+
         self._fault = fault
         self._algorithm = jwt.get_algorithm_by_name("ES256")
         self._key = ec.generate_private_key(ec.SECP256R1())

@@ -6,7 +6,6 @@ import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import grpc.aio
@@ -22,81 +21,27 @@ from faulty.grpc_binding import handlers
 from faulty.http import REST_PREFIX, Desk, JsonRpc, Rest
 from pytest_a2a_bench import quiet_server
 from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
-from pytest_a2a_bench.errors import ConfigurationError
 
 _BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 
 
-@dataclass(frozen=True, slots=True)
-class FaultyOptions:
-    """How the agent is served.
-
-    :param fault: the one requirement that it breaks; None for a correct server.
-    :param variant: which features the card offers; ``auto`` for those that show the fault. ``guarded`` needs tokens.
-    :param step: seconds that each step of a slow task takes.
-    :param transport: ``all``, ``jsonrpc``, ``rest`` or ``grpc``.
-    :param protocol: ``both`` (the fault's), ``1.0`` or ``0.3``.
-    :param tokens: bearer tokens with commas between them, one for each caller (``guarded`` only).
-    """
-
-    fault: str | None = None
-    variant: str = "auto"
-    step: float = 0.2
-    transport: str = "all"
-    protocol: str = "both"
-    tokens: str | None = None
-
-    @property
-    def transports(self) -> tuple[str, ...]:
-        """The bindings asked for, the preferred one first."""
-        return tuple(_BINDINGS) if self.transport == "all" else (self.transport,)
-
-
-def variant_of(options: FaultyOptions, fault: Fault) -> str:
-    """Return the variant to serve: the one asked for, else the one that the fault shows on."""
-    return fault.variant if options.variant == "auto" else options.variant
-
-
-def version_of(options: FaultyOptions, fault: Fault) -> str:
-    """Return the version to speak: the one asked for, else the fault's. One at a time: both are two agents.
-
-    :raises ConfigurationError: if the fault is of the other one.
-    """
-    if options.protocol == "both" or fault is NONE:
-        return "0.3" if options.protocol == "0.3" else fault.version
-    if options.protocol != fault.version:
-        raise ConfigurationError(
-            f"the fault {fault.name} is one of A2A {fault.version}, and --protocol is {options.protocol}: omit it"
-        )
-    return fault.version
-
-
-def callers(token: str | None) -> dict[str, str]:
-    """Return the callers' names by their tokens: the variable may hold several, with commas between them."""
-    return {text.strip(): f"caller-{n}" for n, text in enumerate((token or "").split(",")) if text.strip()}
+TOKENS = ("first-token", "second-token")
+"""Bearer tokens of the variant ``guarded``, one for each caller."""
 
 
 class FaultyServer:
     """The agent and its card, before it is put on ports."""
 
-    def __init__(self, options: FaultyOptions, http_url: str, grpc_url: str | None) -> None:
-        fault = FAULTS[options.fault] if options.fault else NONE
-        variant = variant_of(options, fault)
-        version = version_of(options, fault)
-        if version == "0.3" and variant == "tenant":
-            raise ConfigurationError("0.3 has no tenants; choose another --variant")
-        if variant == "guarded" and not options.tokens:
-            raise ConfigurationError(
-                f"variant guarded (fault {fault.name}) needs bearer tokens; give them with --tokens"
-            )
-        self.tokens: Mapping[str, str] = callers(options.tokens) if variant == "guarded" else {}
-        base = http_url.rstrip("/")
-        known = {"jsonrpc": base + "/", "rest": base + REST_PREFIX, "grpc": grpc_url}
-        urls = {_BINDINGS[t]: url for t in options.transports if (url := known[t])}
+    def __init__(
+        self, fault: Fault, variant: str, step: float, transport: str, version: str, http_url: str, grpc_url: str
+    ) -> None:
+        self.tokens = {token: f"caller-{n}" for n, token in enumerate(TOKENS)} if variant == "guarded" else {}
+        known = {"jsonrpc": http_url, "rest": http_url.rstrip("/") + REST_PREFIX, "grpc": grpc_url}
+        urls = {_BINDINGS[name]: url for name, url in known.items() if transport in ("all", name)}
         card = build_card(variant, urls)
         self._signer = Signer(fault) if variant == "signed" else None
         extended = extend_card(card) if variant == "guarded" and "no-extended" not in fault.switches else None
-        self.agent = FaultyAgent(fault, card, extended, options.step, version)
+        self.agent = FaultyAgent(fault, card, extended, step, version)
         self._bindings = tuple(urls)
 
     @property
@@ -146,16 +91,29 @@ async def serve_app(app: Callable[..., Any], listener: socket.socket | None = No
 
 
 @contextlib.asynccontextmanager
-async def serving(options: FaultyOptions, port: int = 0) -> AsyncIterator[Running]:
+async def serve_faulty(
+    fault: str | Fault | None = None,
+    variant: str = "auto",
+    *,
+    step: float = 0.2,
+    transport: str = "all",
+    protocol: str = "",
+) -> AsyncIterator[Running]:
     """Serve the agent on ports of this machine, as long as the context lasts.
 
-    :raises ConfigurationError: if the options contradict each other.
+    :param fault: what it does wrong, or its name in the catalogue; None for a correct server.
+    :param variant: which features the card offers; ``auto`` for those that show the fault.
+    :param step: seconds that each step of a slow task takes.
+    :param transport: ``all``, ``jsonrpc``, ``rest`` or ``grpc``.
+    :param protocol: ``1.0`` or ``0.3``; by default the fault's.
     """
-    listener = socket.create_server(("127.0.0.1", port), backlog=1024)
+    found = FAULTS[fault] if isinstance(fault, str) else fault or NONE
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     grpc_server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    grpc_port = grpc_server.add_insecure_port("127.0.0.1:0")
-    faulty = FaultyServer(options, url, f"http://127.0.0.1:{grpc_port}")
+    grpc_url = f"http://127.0.0.1:{grpc_server.add_insecure_port('127.0.0.1:0')}"
+    shown = found.variant if variant == "auto" else variant
+    faulty = FaultyServer(found, shown, step, transport, protocol or found.version, url, grpc_url)
     grpc_server.add_generic_rpc_handlers((handlers(faulty.agent, faulty.tokens),))
     await grpc_server.start()
     try:
