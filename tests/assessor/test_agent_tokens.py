@@ -39,8 +39,8 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[RawAgent]:
 
 
 @pytest.fixture
-def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    caplog.handler.setFormatter(JsonFormatter())
+def logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.LogCaptureFixture]:
+    monkeypatch.setattr(caplog.handler, "formatter", JsonFormatter())
     with caplog.at_level(logging.DEBUG):
         yield caplog
 

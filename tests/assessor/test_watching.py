@@ -110,7 +110,7 @@ def test_logs_tell_of_each_step_and_of_no_word(
 ) -> None:
     canary = "sk-canary-8f3b1c2d4e5f60718293"
     monkeypatch.setenv("OPENAI_API_KEY", canary)
-    caplog.handler.setFormatter(JsonFormatter())
+    monkeypatch.setattr(caplog.handler, "formatter", JsonFormatter())
     categories = ["handle_time", "case_routing"]
     with caplog.at_level(logging.DEBUG, "pytest_a2a_bench"), agent_served("noop") as agent:
         with served(Terms(tmp_path / "r", guard=LOCAL)) as url:
@@ -140,8 +140,10 @@ def test_logs_tell_of_each_step_and_of_no_word(
         assert not [name for name in numbers if secret in name]
 
 
-def test_actions_are_logged_without_what_was_asked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.handler.setFormatter(JsonFormatter())
+def test_actions_are_logged_without_what_was_asked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caplog.handler, "formatter", JsonFormatter())
     config = {"domain": "mini", "task_category": "handle_time", "num_tasks": 1, "max_turns": 2}
     with (
         caplog.at_level(logging.INFO, "pytest_a2a_bench"),

@@ -33,7 +33,9 @@ def control() -> Iterator[Control]:
             shown = " ".join(["kept_agent.py", *words])
             context = running(ControllerOptions(shown_command=shown, report=notes.append, **options), started)
             serving = stack.enter_context(on_loop(context))
-            client = stack.enter_context(httpx.Client(base_url=serving.local, timeout=60, trust_env=False))
+            client = stack.enter_context(
+                httpx.Client(base_url=serving.local, timeout=60, trust_env=False, verify=False)
+            )
             return Controlled(serving.local, serving.agent, client, notes)
 
         yield start
