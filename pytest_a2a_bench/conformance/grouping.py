@@ -200,7 +200,10 @@ def fold(results: Iterable[CheckResult], stands_alone: Alone = lambda result: Fa
             if len(numbers) > 1 and len(ids) >= _KINDS[kind].least and causes:
                 # A MUST before a SHOULD (the verdict goes by what is shown), then the worst.
                 first = min(causes, key=lambda n: _rank(every[n]))
-                _name(every, first, _KINDS[kind].words.format(key[-1][-1]))
+                if words := _KINDS[kind].words.format(key[-1][-1]):
+                    head, *rest = every[first].findings
+                    named = replace(head, found=f"{words}: {head.found}")
+                    every[first] = replace(every[first], findings=(named, *rest))
                 for number in numbers:
                     if number != first:
                         explain(every, first, number)
@@ -268,12 +271,6 @@ def line_of(result: CheckResult) -> str:
     """Return the line that names a consequence under its cause."""
     what = result.findings[0].found if result.findings else result.reason
     return f"{result.requirement.id} [{result.binding}] {what if len(what) <= 100 else what[:97] + '...'}"
-
-
-def _name(every: list[CheckResult], number: int, words: str) -> None:
-    head, *rest = every[number].findings
-    if words:
-        every[number] = replace(every[number], findings=(replace(head, found=f"{words}: {head.found}"), *rest))
 
 
 def explain(every: list[CheckResult], first: int, number: int) -> None:
@@ -356,12 +353,8 @@ def _is_other_task(exchange: Exchange) -> bool:
     """Return whether a message that names a task was answered with another one."""
     asked = json_object(exchange.request)
     named = as_object(as_object(asked.get("params", asked)).get("message")).get("taskId")
-    answer = as_object(_result_in(exchange.response or next(iter(exchange.events), "")))
+    document = json_object(exchange.response or next(iter(exchange.events), ""))
+    # In the envelope of JSON-RPC, or without.
+    answer = as_object(document.get("result", document))
     task = as_object(answer.get("task", answer))
     return bool(named and "status" in task and task.get("id")) and named != task["id"]
-
-
-def _result_in(text: str) -> Any:
-    """Return the result of an operation, in the envelope of JSON-RPC or without."""
-    document = json_object(text)
-    return document.get("result", document)

@@ -247,7 +247,8 @@ class EntropicDialect(ActionDialect):
 
         :raises ConfigurationError: if the agent is to have other tools than the two actions.
         """
-        prompt = _prompt(events)
+        said = list(map(labelled, events))
+        prompt = said[0][1] if len(said) == 1 else "\n\n".join(map("".join, said))
         if briefing is None:
             return (Part.of_text(_dump({"type": _MESSAGE, "prompt": prompt})),)
         refuse_other_tools(self.name, briefing)
@@ -320,12 +321,6 @@ def _briefing(body: Mapping[str, Any]) -> Briefing:
     if not isinstance(policy, str):
         policy = body["required_context"] if isinstance(body.get("required_context"), str) else ""
     return Briefing(policy, TOOLS, facts)
-
-
-def _prompt(events: Sequence[Event]) -> str:
-    if len(events) == 1:
-        return labelled(events[0])[1]
-    return "\n\n".join("".join(labelled(e)) for e in events)
 
 
 def _dump(value: Any) -> str:

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI, ORG_DIALECTS
+from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI, ORG_DIALECTS, sources
 from pytest_a2a_bench.benchmarks.crmarena.options import AGENTS, PREFIX, TOOL_STRATEGIES, CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 from pytest_a2a_bench.benchmarks.registry import INTERACTIVE, Suite
@@ -86,22 +86,17 @@ def bind(settings: Settings) -> Suite:
         load_tasks=functools.partial(_load_tasks, settings),
         describe=functools.partial(_describe_tasks, settings),
         offered=single_turn if CrmOptions.of(settings).data else ("mini",),
-        why_absent=functools.partial(_why_absent, settings),
+        why_absent=functools.partial(sources.why_absent, settings),
     )
 
 
 def _available(settings: Settings) -> tuple[str, ...]:
-    if not CrmOptions.of(settings).data:
-        return MINI
-    from pytest_a2a_bench.benchmarks.crmarena import sources
-
     return (*MINI, *sources.available_domains(settings))
 
 
 def _load_tasks(settings: Settings, domain: str, split: str = SPLIT) -> list[BenchTask]:
     if split != SPLIT:
         raise ConfigurationError(f"crmarena domain {domain!r} has no split {split!r}; it has: {SPLIT}")
-    from pytest_a2a_bench.benchmarks.crmarena import sources
     from pytest_a2a_bench.model import BenchTask
 
     found = sources.task_ids(domain, settings)
@@ -114,12 +109,6 @@ def _describe_tasks(settings: Settings, domain: str) -> Mapping[str, str]:
     return {task.task_id: f"{task.category}: {task.query}" for task in open_source(domain, settings).tasks()}
 
 
-def _why_absent(settings: Settings, domain: str) -> str:
-    from pytest_a2a_bench.benchmarks.crmarena import sources
-
-    return sources.why_absent(settings, domain)
-
-
 def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[str, str]) -> list[str]:
     """Return everything that keeps all trials of these domains from running.
 
@@ -128,8 +117,6 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
     :param domains: of the trials that were chosen.
     :param environ: where credentials are looked for.
     """
-    from pytest_a2a_bench.benchmarks.crmarena import sources
-
     published = [domain for domain in dict.fromkeys(domains) if domain in sources.PUBLISHED]
     problems = list(_strategy_problems(dict.fromkeys(domains), CrmOptions.of(settings)))
     for domain in published:

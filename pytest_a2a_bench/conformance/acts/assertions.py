@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance.acts.document import ExpectStream, NamedAssertion
 from pytest_a2a_bench.conformance.acts.values import MISSING, at, every_at
 from pytest_a2a_bench.conformance.protocol.payloads import spelled_state
+from pytest_a2a_bench.conformance.variants import enum_of
 from pytest_a2a_bench.text import one_line
 
 _SHOWN = 160
@@ -180,8 +182,7 @@ _KINDS = {
     "statusUpdate": "status_update",
     "artifactUpdate": "artifact_update",
 }
-_TERMINAL = {f"TASK_STATE_{word}" for word in ("COMPLETED", "FAILED", "CANCELED", "REJECTED")}
-_FIRST = "TASK_STATE_SUBMITTED"
+_TERMINAL, _FIRST = frozenset(map(enum_of, TERMINAL)), enum_of("submitted")
 _ABOUT = ("description", "match", "index")
 
 

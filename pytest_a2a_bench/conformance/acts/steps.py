@@ -88,10 +88,15 @@ async def run_case(case: Case, behaviors: frozenset[str], ctx: Context) -> None:
             ctx.skip("it is about how a client reads answers, and not about an agent")
         if isinstance(step, RawStep) and ctx.binding == "GRPC":
             ctx.skip("it sends HTTP requests by hand, which gRPC has no form for")
-    _check_runner(case, ctx)
+    provided = _PROVIDED | ({"auth_credentials"} if ctx.target.auth else set())
+    for need in case.test.runner_requirements:
+        if need not in provided:
+            ctx.skip(f"it needs {need} of its runner")
     _check_card(case, ctx)
     for step in case.test.steps:
-        _check_capability(step, ctx)
+        # Only some of the public tests of an optional capability have it in their preconditions.
+        if isinstance(step, OperationStep) and step.expect_error is None and step.a2a_operation in CAPABILITIES:
+            ctx.require(f"capability {CAPABILITIES[step.a2a_operation]}")
     for name in case.test.requires_behaviors:
         if name not in behaviors:
             ctx.skip(f"the agent is not said to know the behavior {name} (setting acts-behaviors)")
@@ -99,13 +104,6 @@ async def run_case(case: Case, behaviors: frozenset[str], ctx: Context) -> None:
 
 
 # --- whether it applies -----------------------------------------------------------------------------------------------
-
-
-def _check_runner(case: Case, ctx: Context) -> None:
-    provided = _PROVIDED | ({"auth_credentials"} if ctx.target.auth else set())
-    for need in case.test.runner_requirements:
-        if need not in provided:
-            ctx.skip(f"it needs {need} of its runner")
 
 
 def _check_card(case: Case, ctx: Context) -> None:
@@ -129,12 +127,6 @@ def _check_card(case: Case, ctx: Context) -> None:
     bindings = {BINDING_OF[name] for name in wanted.transport}
     if bindings and not bindings & {binding for binding, _ in target.interfaces}:
         ctx.skip(f"the card declares none of {', '.join(sorted(bindings))}")
-
-
-def _check_capability(step: Step, ctx: Context) -> None:
-    """Skip a test of an optional capability; only some of the public tests have it in their preconditions."""
-    if isinstance(step, OperationStep) and step.expect_error is None and step.a2a_operation in CAPABILITIES:
-        ctx.require(f"capability {CAPABILITIES[step.a2a_operation]}")
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------

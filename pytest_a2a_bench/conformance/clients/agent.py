@@ -16,7 +16,8 @@ from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.codec import TERMINAL, InMessage, read_event
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, SENDING
-from pytest_a2a_bench.conformance.protocol.payloads import push_configs, task_id_in
+from pytest_a2a_bench.conformance.protocol.payloads import PUSH_MEMBERS, push_configs, task_id_in
+from pytest_a2a_bench.conformance.variants import enum_of
 from pytest_a2a_bench.errors import ProtocolError
 
 _DATA = json.loads((files("pytest_a2a_bench.conformance") / "data" / "situations.json").read_text(encoding="utf-8"))
@@ -35,8 +36,6 @@ WRITINGS = ("sse-comments", "sse-crlf", "sse-cr", "sse-multiline")
 _ASKS = {"input", "stream", "unknown-fields", *WRITINGS}
 OF_ONE_TASK = ("GetTask", "CancelTask", "SubscribeToTask")
 """Operations whose parameter ``id`` names a task."""
-PUSH_MEMBERS = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
-"""Where the configuration of a message has its webhook, in each version and binding."""
 
 
 @dataclass(eq=False)
@@ -69,10 +68,9 @@ class Task:
     def status(self) -> dict[str, Any]:
         """Return its status, with the question where it has one."""
         self.has_shown_its_end |= self.state in TERMINAL
-        spelled = f"TASK_STATE_{self.state.upper().replace('-', '_')}"
         # The moment at which it was first seen in this state.
         moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        status: dict[str, Any] = {"state": spelled, "timestamp": self.since.setdefault(self.state, moment)}
+        status: dict[str, Any] = {"state": enum_of(self.state), "timestamp": self.since.setdefault(self.state, moment)}
         if self.state == "input-required":
             text = f"Please answer with the code {self.code}."
             about = {"contextId": self.context, "taskId": self.id}

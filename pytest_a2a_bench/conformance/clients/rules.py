@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.checks.data_model import OLD_PROTO_RULES, RULES
-from pytest_a2a_bench.conformance.clients.agent import EXTENSION, OF_ONE_TASK, PUSH_MEMBERS, TENANT, WRITINGS, Call
+from pytest_a2a_bench.conformance.clients.agent import EXTENSION, OF_ONE_TASK, TENANT, WRITINGS, Call
 from pytest_a2a_bench.conformance.clients.serving import CARD_PATH, CardRequest, Seen
 from pytest_a2a_bench.conformance.finding import BINDINGS, CARD, VERSIONS, CheckResult, Finding, Requirement, outcome_of
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, SENDING
+from pytest_a2a_bench.conformance.protocol.payloads import PUSH_MEMBERS
 from pytest_a2a_bench.conformance.report import NOT_OBSERVED
 
 _EARLY_SECONDS = 0.05

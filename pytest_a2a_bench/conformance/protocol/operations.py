@@ -94,16 +94,10 @@ def rest_call(op: Operation, params: Mapping[str, Any], *, version: str, tenant:
         path = f"/{urllib.parse.quote(tenant, safe='')}{path}"
     # ProtoJSON's mapping of a request without a body: what is left goes into the query.
     if verb in ("GET", "DELETE"):
-        return RestCall(verb, path, {k: query_text(v) for k, v in rest.items() if v is not None})
+        texts = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in rest.items() if v is not None}
+        return RestCall(verb, path, texts)
     keep_empty = bool(rest) or verb == "POST"
     return RestCall(verb, path, {}, rest if keep_empty and not op.name.startswith("Subscribe") else None)
-
-
-def query_text(value: Any) -> str:
-    """Write a value for a query string, as ProtoJSON would."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
 
 
 # -- parameters of 0.3 --

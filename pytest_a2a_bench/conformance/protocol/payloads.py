@@ -99,11 +99,14 @@ def config_ids(result: Any) -> list[str]:
     return [str(config["id"]) for config in push_configs(result) if config.get("id")]
 
 
+PUSH_MEMBERS = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
+"""Where the configuration of a message has its webhook, in each version and binding."""
+
+
 def configures(params: Mapping[str, Any]) -> bool:
     """Return whether the parameters of a message, of either version, bring a push configuration."""
-    configuration = params.get("configuration")
-    names = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
-    return isinstance(configuration, Mapping) and any(configuration.get(name) for name in names)
+    configuration = as_object(params.get("configuration"))
+    return any(configuration.get(name) for name in PUSH_MEMBERS)
 
 
 def task_id_in(params: Mapping[str, Any]) -> str:

@@ -136,14 +136,11 @@ class Session:
         # What was answered late may have begun, and is looked for when clearing away.
         if not is_late(reply.exchange) or reply.events:
             self.unanswered.pop(_message_id(request), None)
-        self._note(request, reply)
-        return reply
-
-    def _note(self, request: WireRequest, reply: WireReply) -> None:
         if request.operation in SENDING:
             self._remember(reply, configures(request.params))
         elif request.operation == "CreateTaskPushNotificationConfig" and reply.ok:
             self.created_configs |= {(task_id_in(request.params), id) for id in config_ids(reply.result)}
+        return reply
 
     async def webhooks(self) -> WebhookReceiver:
         """Return the receiver at the place that the user named: one for all interfaces, for it has one port.

@@ -357,7 +357,11 @@ class RecordCompiler:
         # Without ORDER BY Salesforce promises no order; that of the table makes answers repeatable, and paging
         # consistent.
         order.append(f"{self.scope.root_table}.rowid")
-        sql = self._root_sql(where, order) if self.parent is None else self._child_sql(where, order)
+        if self.parent is None:
+            sql = f"SELECT {', '.join(self._columns)} FROM {self.scope.from_sql} WHERE {where.text}"
+            sql += f" ORDER BY {', '.join(order)}{limit_sql(self.query)}"
+        else:
+            sql = self._child_sql(where, order)
         children = tuple(self._children)
         return QueryPlan(sql, where.parameters, root.build, record_id=root.record_id, children=children)
 
@@ -383,10 +387,6 @@ class RecordCompiler:
         if operand.aggregate:
             raise self.scope.refuse(operand.position, f"Ordered field must be grouped or aggregated: {operand.name}")
         return order_sql(self.scope, operand, key)
-
-    def _root_sql(self, where: Sql, order: list[str]) -> str:
-        sql = f"SELECT {', '.join(self._columns)} FROM {self.scope.from_sql} WHERE {where.text}"
-        return f"{sql} ORDER BY {', '.join(order)}{limit_sql(self.query)}"
 
     def _child_sql(self, where: Sql, order: list[str]) -> str:
         """Return the SQL for the children of many parents at once, with the limit for each parent."""
