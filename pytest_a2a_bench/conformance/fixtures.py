@@ -131,7 +131,7 @@ async def samples(ctx: Context) -> tuple[WireReply, ...]:
 
 
 async def _samples(ctx: Context, state: str) -> tuple[WireReply, ...]:
-    replies = [await (reply_in(ctx, state) if state else ctx.said())]
+    replies = [await reply_in(ctx, state)]
     task = _body(replies[0])
     further = [ctx.call("GetTask", {"id": task["id"]})] if task.get("id") else []
     # 0.3 has no ListTasks.
@@ -140,7 +140,7 @@ async def _samples(ctx: Context, state: str) -> tuple[WireReply, ...]:
         further.append(ctx.call("ListTasks", params))
     replies += await asyncio.gather(*further)
     if ctx.target.declares("streaming"):
-        replies.append(await (stream_in(ctx, state) if state else ctx.streamed()))
+        replies.append(await stream_in(ctx, state))
         if not state and (text := ctx.target.scenarios.get("message")):
             replies.append(await ctx.shared("stream-message", lambda: ctx.stream(text)))
     # Only where the user named a prompt: what an agent makes of ours is luck.
@@ -155,7 +155,9 @@ async def _samples(ctx: Context, state: str) -> tuple[WireReply, ...]:
 
 
 async def reply_in(ctx: Context, state: str) -> WireReply:
-    """Return the answer that has a task in a state; skip where the agent cannot be brought there."""
+    """Return the answer with a task in a state, or the ordinary one; skip where the agent cannot be brought there."""
+    if not state:
+        return await ctx.said()
     # A working one goes on, so that each check needs its own.
     return await (_working(ctx.plain()) if state == "working" else _make(ctx, state))
 
@@ -207,9 +209,13 @@ def _body(reply: WireReply) -> Mapping[str, Any]:
     return task_in(reply.result) or {}
 
 
-@shared
 async def stream_in(ctx: Context, state: str) -> WireReply:
-    """Return a stream of a task that reaches a state: of the message that makes it, or the rest of a working one's."""
+    """Return the stream of a task that reaches a state, or the rest of a working one's; or the ordinary one."""
+    return await (_stream(ctx, state) if state else ctx.streamed())
+
+
+@shared
+async def _stream(ctx: Context, state: str) -> WireReply:
     ctx = ctx.plain()
     if state in ("working", "canceled"):
         task_id = str((await task_of(ctx, "working"))["id"])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from pytest_a2a_bench.a2a.bodies import as_objects
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.context import Context
@@ -190,6 +190,26 @@ def _old_kinds(node: Node) -> Wrong:
         yield "kind", f"kind of {_a(node.kind)} is {node.value.get('kind')!r}"
 
 
+def _is_part(part: Node, kind: str) -> bool:
+    return part.kind == "part" and (kind in part.value or part.value.get("kind") == kind)
+
+
+def _old_files(*names: str) -> Rule:
+    def wrong(part: Node) -> Wrong:
+        file = as_object(part.value.get("file"))
+        present = [name for name in names if name in file]
+        if _is_part(part, "file") and len(present) != 1:
+            yield "file", f"the file has {' and '.join(present) or 'neither ' + ' nor '.join(names)}"
+
+    return _of("part")(wrong)
+
+
+@_of("part")
+def _old_data(part: Node) -> Wrong:
+    if _is_part(part, "data") and not isinstance(part.value.get("data"), Mapping):
+        yield "data", f"data is {part.value.get('data')!r}"
+
+
 _CAMEL = _member("a member is called {0.name!r}", lambda m: is_misspelt(m.name))
 RULES: Mapping[str, Rule] = {
     "DM-001": _missing("task", "id", "status"),
@@ -213,11 +233,14 @@ RULES: Mapping[str, Rule] = {
     "V03-DM-002": _all_of(_missing("status", "state"), _one_of("status", "state", OLD_STATES)),
     "V03-DM-003": _all_of(_missing("message", "role"), _one_of("message", "role", frozenset({"user", "agent"}))),
     "V03-DM-004": _missing("task", "id", "contextId", "status"),
+    "V03-DM-005": _old_files("bytes", "uri"),
+    "V03-DM-006": _old_data,
     "V03-DM-007": _CAMEL,
 }
 OLD_PROTO_RULES: Mapping[str, Rule] = {
     "V03-DM-002": _all_of(_missing("status", "state"), _one_of("status", "state", _OLD_PROTO_STATES)),
     "V03-DM-003": _all_of(_missing("message", "role"), _one_of("message", "role", ROLES)),
+    "V03-DM-005": _old_files("fileWithBytes", "fileWithUri"),
 }
 """In place of :data:`RULES` where 0.3 is not spoken as JSON-RPC but as its proto file has it."""
 _SOFTER: Mapping[str, tuple[Rule, str]] = {
@@ -227,6 +250,8 @@ _SOFTER: Mapping[str, tuple[Rule, str]] = {
     "PART-009": (_kind_of_part, ""),
 }
 """Deviations that no sentence of the specification forbids, and so warnings: rule -> expectation."""
+_OF_PARTS = {"V03-DM-005": "file", "V03-DM-006": "data"}
+"""Rules for parts that an agent gives where it is asked for them: rule -> kind, and scenario."""
 # Less than any two zones differ by, and more than clocks and answers are late by.
 _CLOCK_SECONDS = 600.0
 
@@ -256,7 +281,11 @@ async def data_model(ctx: Context) -> None:
         if rule is _old_kinds:
             ctx.skip("this transport uses protobuf's JSON, which has no kind")
         rule = OLD_PROTO_RULES.get(ctx.requirement.id, rule)
-    for reply, value in await answers(ctx):
+    found, kind = await answers(ctx), _OF_PARTS.get(ctx.requirement.id)
+    if kind is not None and not any(_is_part(node, kind) for _, value in found for node in nodes(value)):
+        ctx.prompt(kind)
+        ctx.skip(f"the scenario {kind} gave no {kind} part")
+    for reply, value in found:
         for problem in rule(value):
             # protobuf leaves empty strings and zeros out of a message, so their absence there says nothing.
             if ctx.binding == "GRPC" and problem.pointer.strip("/") in _LIST:

@@ -40,9 +40,7 @@ _MODES = 3
 
 
 async def ordinary(ctx: Context) -> WireReply:
-    """Return the answer to an ordinary message, one for all checks."""
-    if not ctx.state:
-        return await ctx.said()
+    """Return the answer to an ordinary message, or the one with a task in the variant's state."""
     with _open_calls_are_found(ctx):
         return await reply_in(ctx, ctx.state)
 

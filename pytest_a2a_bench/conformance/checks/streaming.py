@@ -43,17 +43,9 @@ _LATER_SECONDS = 1.0
 _STAGES = 3
 
 
-async def ordinary(ctx: Context) -> WireReply:
-    """Return the stream of an ordinary message, one for all checks."""
-    if ctx.state:
-        return await stream_in(ctx, ctx.state)
-    # Shared by most checks here: one stream shows all that they look at.
-    return await ctx.streamed()
-
-
 async def readable(ctx: Context) -> tuple[WireReply, list[StreamEvent]]:
     """Return the ordinary stream and its events; skip where there is none."""
-    reply = await ordinary(ctx)
+    reply = await stream_in(ctx, ctx.state)
     return reply, ctx.events_of(reply, "the stream", "STREAM-001")
 
 
@@ -66,7 +58,7 @@ async def chunked(ctx: Context) -> tuple[WireReply, list[StreamEvent]]:
 
 async def answers_with_a_stream(ctx: Context) -> None:
     """A stream is text/event-stream, or a gRPC stream."""
-    reply = await ordinary(ctx)
+    reply = await stream_in(ctx, ctx.state)
     if not reply.events and not (reply.problem and reply.status == 200 and reply.content_type):
         ctx.fail(f"no stream: {reply.describe()}", reply, expected="a stream of events")
     elif ctx.binding != "GRPC" and reply.content_type != "text/event-stream":
@@ -197,7 +189,7 @@ async def events_are_rpc_responses(ctx: Context) -> None:
     """Each event is a JSON-RPC response to the request."""
     if ctx.binding != "JSONRPC":
         return
-    reply = await ordinary(ctx)
+    reply = await stream_in(ctx, ctx.state)
     if not reply.documents:
         await readable(ctx)  # which says why there is no stream
     sent_id = reply.rpc_id

@@ -6,19 +6,16 @@ from collections.abc import Mapping
 
 from pytest_a2a_bench.a2a.codec import SETTLED, TERMINAL
 from pytest_a2a_bench.conformance.checks.binding import is_missing
-from pytest_a2a_bench.conformance.checks.data_model import objects
 from pytest_a2a_bench.conformance.checks.push import TOKEN, arrived
-from pytest_a2a_bench.conformance.checks.streaming import ordinary
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
+from pytest_a2a_bench.conformance.fixtures import stream_in
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
-from pytest_a2a_bench.conformance.protocol.payloads import Node
 from pytest_a2a_bench.conformance.protocol.streams import read_event, read_events, rebuild
-from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
 async def events_have_their_kind(ctx: Context) -> None:
     """Each event is a kind-tagged object; elsewhere than on JSON-RPC a StreamResponse."""
-    reply = await ordinary(ctx)
+    reply = await stream_in(ctx, ctx.state)
     for number, raw in enumerate(reply.events):
         tagged = isinstance(raw, Mapping) and ("kind" in raw) == (ctx.binding == "JSONRPC")
         if not read_event(raw).kind or not tagged:
@@ -29,7 +26,7 @@ async def events_have_their_kind(ctx: Context) -> None:
 
 async def last_update_is_final(ctx: Context) -> None:
     """The last status update says final."""
-    reply = await ordinary(ctx)
+    reply = await stream_in(ctx, ctx.state)
     events = ctx.events_of(reply, "the stream", "V03-STREAM-001")
     updates = [(number, event) for number, event in enumerate(events) if event.kind == "statusUpdate"]
     if not updates:
@@ -91,37 +88,6 @@ async def token_is_repeated(ctx: Context) -> None:
     seen = await arrived(ctx)
     if any(d.headers.get("x-a2a-notification-token") != TOKEN for d in seen.deliveries):
         ctx.fail("notifications come without the token of their config", seen.reply)
-
-
-# -- parts --
-
-
-async def _parts_of(ctx: Context, kind: str) -> list[tuple[WireReply, Node]]:
-    """Return the parts of one kind, file or data; skip where the scenario of that name gave none."""
-    parts = await objects(ctx, "part")
-    found = [(reply, part) for reply, part in parts if kind in part.value or part.value.get("kind") == kind]
-    if not found:
-        ctx.prompt(kind)
-        ctx.skip(f"the scenario {kind} gave no {kind} part")
-    return found
-
-
-async def files_have_bytes_or_uri(ctx: Context) -> None:
-    """A file part has either bytes or a URI."""
-    names = ("bytes", "uri") if ctx.binding == "JSONRPC" else ("fileWithBytes", "fileWithUri")
-    for reply, part in await _parts_of(ctx, "file"):
-        file = part.value.get("file")
-        present = [name for name in names if isinstance(file, Mapping) and name in file]
-        if len(present) != 1:
-            found = f"the file has {' and '.join(present) or 'neither ' + ' nor '.join(names)}"
-            ctx.fail(found, reply, pointer=f"{part.pointer}/file", expected=" or ".join(names))
-
-
-async def data_is_an_object(ctx: Context) -> None:
-    """A data part holds an object."""
-    for reply, part in await _parts_of(ctx, "data"):
-        if not isinstance(part.value.get("data"), Mapping):
-            ctx.fail(f"data is {part.value.get('data')!r}", reply, pointer=f"{part.pointer}/data")
 
 
 # -- on the wire: envelopes and error codes --
