@@ -174,18 +174,11 @@ class _Trial:
 
     def _official_briefing(self, briefing: Briefing, texts: OfficialTexts, *, as_text: bool) -> Briefing:
         """Return the prompt and the tools of one of upstream's agents."""
-        chosen = self.chosen
-        policy = texts.system_prompt(
-            self.task,
-            self.domain.org.schema,
-            aided=chosen.aided,
-            privacy_aware=chosen.privacy_prompt,
-            strategy=chosen.strategy,
-            described=self.code.described if self.code is not None and as_text else "",
-        )
+        described = self.code.described if self.code is not None and as_text else ""
+        policy = texts.system_prompt(self.task, self.domain.org.schema, self.chosen, described)
         if self.code is None:
             return dataclasses.replace(briefing, policy=policy)
-        offered = self.code.offered_by(chosen.strategy)
+        offered = self.code.offered_by(self.chosen.strategy)
         return Briefing(policy.strip(), offered, briefing.facts, speaking_tool=RESPOND)
 
     def _lagging(self, call: ToolCall) -> str | None:

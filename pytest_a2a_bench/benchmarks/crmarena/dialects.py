@@ -113,7 +113,10 @@ class ActionDialect:
         self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
     ) -> DecodedReply:
         """Read one action."""
-        return read_org_reply(parts, self.form, prose_allowed=self.prose_allowed, bounds=bounds)
+        return self._judged(read_org_reply(parts, self.form, prose_allowed=self.prose_allowed, bounds=bounds))
+
+    def _judged(self, found: DecodedReply) -> DecodedReply:
+        return found
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read a message of :meth:`encode_request`."""
@@ -165,11 +168,7 @@ class AnyForm(ActionDialect):
         """Return how to answer, in the form that agents without tools can write; it has no place for a colleague."""
         return "" if ASK in (tool.name for tool in tools) else AUTO_HOW
 
-    def decode_reply(
-        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
-    ) -> DecodedReply:
-        """Read one action in whichever form it is written."""
-        found = super().decode_reply(parts, tools, bounds)
+    def _judged(self, found: DecodedReply) -> DecodedReply:
         return replace(found, findings=tuple(f for f in found.findings if f.rule != "other-dialect"))
 
 
@@ -258,18 +257,15 @@ class EntropicDialect(ActionDialect):
         body = {"type": _TASK, **{key: facts.get(key, "") for key in _OWN}, "prompt": prompt, "config": config}
         return (Part.of_text(_dump({**body, "entropy": facts.get("entropy", {})})),)
 
-    def decode_reply(
-        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
-    ) -> DecodedReply:
-        """Read the answer; a text that is no JSON is the answer itself."""
-        decoded = super().decode_reply(parts, tools, bounds)
-        if not decoded.calls and decoded.text and not decoded.unreadable:
-            return replace(decoded, text=None, calls=(ToolCall(RESPOND, {"answer": decoded.text.strip()}),))
-        if not decoded.calls or decoded.calls[0].name == RESPOND:
-            return decoded
+    def _judged(self, found: DecodedReply) -> DecodedReply:
+        # A text that is no JSON is the answer itself.
+        if not found.calls and found.text and not found.unreadable:
+            return replace(found, text=None, calls=(ToolCall(RESPOND, {"answer": found.text.strip()}),))
+        if not found.calls or found.calls[0].name == RESPOND:
+            return found
         message = "the crm_entropic dialect has no queries: the agent brings its own data"
-        finding = DialectFinding("query-where-answer-asked", message, str(decoded.calls[0].arguments)[:2000])
-        return replace(decoded, findings=(*decoded.findings, finding))
+        finding = DialectFinding("query-where-answer-asked", message, str(found.calls[0].arguments)[:2000])
+        return replace(found, findings=(*found.findings, finding))
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read a message of :meth:`encode_request`."""

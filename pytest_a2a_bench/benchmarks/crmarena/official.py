@@ -96,29 +96,20 @@ class OfficialTexts:
         """Return the instructions by which answers of a kind are extracted."""
         return self.extractors[_EXTRACTORS.get(kind, "id_system_prompt")]
 
-    def system_prompt(
-        self,
-        task: CrmTask,
-        schema: OrgSchema,
-        *,
-        aided: bool,
-        privacy_aware: bool,
-        strategy: str = "react",
-        described: str = "",
-    ) -> str:
+    def system_prompt(self, task: CrmTask, schema: OrgSchema, chosen: CrmOptions, described: str = "") -> str:
         """Write the text before the question, with upstream's whitespace.
 
-        :param strategy: which of upstream's agents is prompted.
+        :param chosen: has which of upstream's agents is prompted, and whether it is aided.
         :param described: its tools in words, where the agent has tools and is to write its calls as text.
         """
-        name = _PROMPTS.get(strategy) or self._react(task, privacy_aware=privacy_aware)
+        name = _PROMPTS.get(chosen.strategy) or self._react(task, privacy_aware=chosen.privacy_prompt)
         # A prompt without a place for the objects passes them over.
         text = self._prompt(name).format(system_description=self._objects(schema), system=_SYSTEM)
         if described:
             text = self._prompt("CUSTOM_FC_PROMPT").format(native_fc_prompt=text, tools_prompt=described)
         if task.required:
             text += self.prompts["SYSTEM_METADATA"].format(system_metadata=task.required, system=_SYSTEM)
-        return text + "\n" + task.optional if aided else text
+        return text + "\n" + task.optional if chosen.aided else text
 
     def _react(self, task: CrmTask, *, privacy_aware: bool) -> str:
         audience = "EXTERNAL" if task.kind.external else "INTERNAL"

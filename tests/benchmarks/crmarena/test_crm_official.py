@@ -56,14 +56,15 @@ def checkout(tmp_path: Path) -> Path:
 def test_texts_are_upstreams_own(checkout: Path) -> None:
     texts = read_texts(str(checkout))
     inside, outside = MINI["handle_time-00"], MINI["knowledge_qa-00"]
-    said = texts.system_prompt(inside, SCHEMA, aided=False, privacy_aware=True)
+    aware = CrmOptions(official=".:react+privacy")
+    said = texts.system_prompt(inside, SCHEMA, aware)
     assert said.startswith("staff of the Salesforce instance. <execute> QUERY")
     assert "Objects: Case\nCase\n  - Id: its id\n" in said
     assert said.endswith(f"# Salesforce instance\n{inside.required}\n")
-    assert texts.system_prompt(inside, SCHEMA, aided=True, privacy_aware=False).endswith(f"\n\n{inside.optional}")
-    assert texts.system_prompt(outside, SCHEMA, aided=False, privacy_aware=False).startswith("customers of")
+    assert texts.system_prompt(inside, SCHEMA, CrmOptions(aided=True)).endswith(f"\n\n{inside.optional}")
+    assert texts.system_prompt(outside, SCHEMA, CrmOptions()).startswith("customers of")
     asked = dataclasses.replace(outside, interactive=True)
-    said = texts.system_prompt(asked, SCHEMA, aided=False, privacy_aware=True)
+    said = texts.system_prompt(asked, SCHEMA, aware)
     assert said.startswith("careful customers who talk")
     assert texts.rule() == "Use the tags.\n"
     assert (texts.extractor("id"), texts.extractor("state")) == ("Read ids.", "Read states. Two letters.")
@@ -326,7 +327,7 @@ def test_each_agent_has_its_own_prompt_and_rule(checkout_tools: Path) -> None:
     texts = read_texts(str(checkout_tools))
 
     def prompt(strategy: str, **more: Any) -> str:
-        return texts.system_prompt(TASK, SCHEMA, aided=False, privacy_aware=False, strategy=strategy, **more)
+        return texts.system_prompt(TASK, SCHEMA, CrmOptions(official=f".:{strategy}"), **more)
 
     after = f"# Salesforce instance\n{TASK.required}\n"
     objects = "Objects: Case\nCase\n  - Id: its id\n"
