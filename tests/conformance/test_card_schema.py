@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.conformance.card import check_card
-from pytest_a2a_bench.conformance.card.document import read_document, show, to_pointer
-from pytest_a2a_bench.conformance.card.schema import FILES, load_table, members_of, normalise
+from pytest_a2a_bench.conformance.card.document import Ledger, read_document, show, to_pointer
+from pytest_a2a_bench.conformance.card.schema import FILES, check_shape, load_table, members_of
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.errors import ProtocolError
 
@@ -124,16 +124,17 @@ def test_names_and_nulls_are_put_right_where_the_protocol_knows_them_only() -> N
         "capabilities": {"extensions": [{"uri": "u", "params": {"snake_case": None}}]},
         "some_thing": None,
     }
-    found = normalise(raw, "1.0")
-    assert found.card == {
+    ledger = Ledger("1.0")
+    assert check_shape(raw, "1.0", ledger) == {
         "defaultInputModes": ["a"],
         "icon_url": "x",
         "iconUrl": "y",
         "capabilities": {"extensions": [{"uri": "u", "params": {"snake_case": None}}]},
         "some_thing": None,
     }
-    assert found.snake == (("default_input_modes",),)
-    assert found.nulls == (("provider",),)
+    found = [(f.found, f.pointer) for f in ledger.findings()]
+    assert ('the member "default_input_modes"', "/default_input_modes") in found
+    assert [where for what, where in found if what.endswith("is null")] == ["/provider"]
 
 
 def test_pointers_and_values_are_escaped_and_bounded() -> None:

@@ -46,10 +46,10 @@ class Ledger:
         rule: str,
         path: Path,
         found: str,
-        *,
         fix: str = "",
-        expected: str = "",
         severity: Severity | None = None,
+        *,
+        expected: str = "",
         exchanges: Iterable[Exchange] = (),
     ) -> None:
         """Record a finding; arguments that are not given come from the catalogue's entry of the rule.

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_text
 from pytest_a2a_bench.conformance.card.document import MAX_DEPTH, Ledger, show
-from pytest_a2a_bench.conformance.card.rules import check_rules, declares_0_3
-from pytest_a2a_bench.conformance.card.schema import check_shape, normalise
+from pytest_a2a_bench.conformance.card.rules import Rules, declares_0_3
+from pytest_a2a_bench.conformance.card.schema import check_shape
 from pytest_a2a_bench.conformance.card.signatures import ALGORITHMS, check_signatures
 from pytest_a2a_bench.conformance.card.urls import PlainHttp
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
@@ -165,10 +165,9 @@ def card_versions(raw: Any) -> tuple[str, ...]:
 
 def _check_versions(raw: Mapping[str, Any], versions: tuple[str, ...], ledger: Ledger, plain: PlainHttp) -> None:
     for version in versions:
-        normalised = normalise(raw, version)
         # Findings about members that both versions have are reported once.
         own = ledger if version == versions[0] else Ledger(version)
-        check_shape(normalised, version, own)
-        check_rules(normalised.card, version, own, plain, hybrid=len(versions) > 1)
+        card = check_shape(raw, version, own)
+        Rules(card, version, own, plain, hybrid=len(versions) > 1).check()
         if own is not ledger:
             ledger.merge(own)

@@ -114,23 +114,22 @@ def find_secret(text: str) -> str:
     return next((kind for kind, pattern in _SECRETS.items() if pattern.search(text)), "")
 
 
-def check_rules(
-    card: Mapping[str, Any], version: str, ledger: Ledger, plain: PlainHttp, *, hybrid: bool = False
-) -> None:
-    """Record a finding about a rule of one version.
+class Rules:
+    """The rules of one version.
 
-    :param card: the card, normalised for that version.
+    :param card: the card, as :func:`.schema.check_shape` reads it for that version.
     :param hybrid: whether the card is one for both versions.
     """
-    _Rules(card, version, ledger, plain, hybrid).check()
 
-
-class _Rules:
-    def __init__(self, card: Mapping[str, Any], version: str, ledger: Ledger, plain: PlainHttp, hybrid: bool) -> None:
-        self.card, self.version, self.ledger, self.plain, self.hybrid = card, version, ledger, plain, hybrid
+    def __init__(
+        self, card: Mapping[str, Any], version: str, ledger: Ledger, plain: PlainHttp, *, hybrid: bool
+    ) -> None:
+        self.card, self.version, self.plain, self.hybrid = card, version, plain, hybrid
+        self.add = ledger.add
         self.schemes = as_object(card.get("securitySchemes"))
 
     def check(self) -> None:
+        """Record what the card breaks."""
         self._interfaces()
         if self.version == "1.0":
             self._leftovers()
@@ -146,10 +145,6 @@ class _Rules:
         # A card for both versions may have members of both.
         if self.version == "0.3" and not self.hybrid:
             self._newer()
-
-    def add(self, rule: str, path: Path, found: str, fix: str, severity: Severity | None = None, **more: Any) -> None:
-        """Record a finding; see :meth:`Ledger.add`."""
-        self.ledger.add(rule, path, found, fix=fix, severity=severity, **more)
 
     # -- interfaces --
 

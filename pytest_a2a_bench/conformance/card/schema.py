@@ -45,15 +45,6 @@ class Deviation(NamedTuple):
     fix: str = ""
 
 
-class Normalised(NamedTuple):
-    """A card as a ProtoJSON reader reads it: snake_case names renamed, null members left out."""
-
-    card: Any
-    snake: tuple[Path, ...]
-    nulls: tuple[Path, ...]
-    deviations: tuple[Deviation, ...]
-
-
 class Members(NamedTuple):
     """The members of an object: name -> type, those that must be there, those of which one must be, and any other."""
 
@@ -101,15 +92,6 @@ def _members(kind: str, tag: str, version: str) -> Members:
 def item_of(kind: str) -> str:
     """Return the type of an array's elements; empty for a type that is no array."""
     return kind.rstrip("+")[1:-1] if kind.startswith("[") else ""
-
-
-def normalise(raw: Any, version: str) -> Normalised:
-    """Return the card without null members, with camelCase names in place of snake_case ones, and what is wrong."""
-    reader = _Reader(version)
-    card = reader.read(raw, "AgentCard", ())
-    # Readers expect the card's order, what an object lacks before what is wrong in it.
-    found = sorted(reader.deviations, key=lambda d: [str(p) for p in (d.path[:-1] if d.kind == "required" else d.path)])
-    return Normalised(card, tuple(reader.snake), tuple(reader.nulls), tuple(found))
 
 
 class _Reader:
@@ -187,19 +169,27 @@ def _new_spelling(scheme: Mapping[str, Any]) -> str:
     return f'{{"type": ...}} is 0.3\'s form; 1.0 writes {{"{member}": {{...}}}}' if member else "add one"
 
 
-def check_shape(normalised: Normalised, version: str, ledger: Ledger) -> None:
-    """Record every deviation of a card from its shape."""
-    for kind, path, found, expected, fix in normalised.deviations:
+def check_shape(raw: Any, version: str, ledger: Ledger) -> Any:
+    """Record every deviation of a card from its shape, and return the card as a ProtoJSON reader reads it.
+
+    That is without null members, and with camelCase names in place of snake_case ones.
+    """
+    reader = _Reader(version)
+    card = reader.read(raw, "AgentCard", ())
+    # Readers expect the card's order, what an object lacks before what is wrong in it.
+    reader.deviations.sort(key=lambda d: [str(p) for p in (d.path[:-1] if d.kind == "required" else d.path)])
+    for kind, path, found, expected, fix in reader.deviations:
         # MessageToDict drops an empty map, so that servers on protobuf SDKs cannot show that it was meant.
         severity: Severity | None = "warning" if kind == "required" and path[-1] == "scopes" else None
         ledger.add(rule_of(path, kind, version), path, found, expected=expected, fix=fix, severity=severity)
-    for path in normalised.snake:
+    for path in reader.snake:
         ledger.add("spelling", path, f"the member {show(path[-1])}", fix=f"rename it to {_camel(str(path[-1]))!r}")
     # A required member that is null is reported as missing.
-    missing = {deviation.path for deviation in normalised.deviations if deviation.kind == "required"}
-    for path in normalised.nulls:
+    missing = {deviation.path for deviation in reader.deviations if deviation.kind == "required"}
+    for path in reader.nulls:
         if path not in missing:
             ledger.add("null", path, f"{path[-1]} is null", fix="leave it out")
+    return card
 
 
 # Place of a deviation -> the rule that it breaks, inside of which; whatever is elsewhere is one of "text".
