@@ -36,8 +36,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.messages import add_known
 from pytest_a2a_bench.redact import dump_json, redact_url
 from pytest_a2a_bench.results.gates.files import JudgedAgent, StoredVerdict, write_verdict
-from pytest_a2a_bench.results.gates.judge import judge
-from pytest_a2a_bench.results.gates.terms import Thresholds, Trials, find_missed
+from pytest_a2a_bench.results.gates.terms import Trials, Verdict, find_missed
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError, save
 from pytest_a2a_bench.trials import stopping
@@ -327,12 +326,11 @@ class Assessment:
         ).write(self._directory)
 
     def _write_verdict(self, results: list[TrialResult], agent: str, interface: str) -> None:
-        """Write the verdict of a run without gates, which the report shows."""
+        """Write the verdict of a run of which nothing was asked, which the report shows."""
         ran = [r for r in results if r.status != "not_run"]
         trials = Trials(ran, selected=len(self.plan.keys), not_run=len(self.plan.keys) - len(ran))
-        verdict = judge(trials, Thresholds())
         endpoint = without_query(self.plan.request.agent, self.plan.request.agent)
-        stored = StoredVerdict.of(verdict, self.name, trials, find_missed(ran, frozenset()))
+        stored = StoredVerdict.of(Verdict(errors=trials.errors), self.name, trials, find_missed(ran, frozenset()))
         write_verdict(self._directory, dataclasses.replace(stored, agent=JudgedAgent(endpoint, agent, interface)))
 
     # -- the protocol --

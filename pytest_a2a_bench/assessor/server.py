@@ -174,6 +174,8 @@ def _cells(executor: AssessmentExecutor, record: Record, has_reports: bool) -> I
     if has_reports and (record.state == "running" or record.score is not None):
         label = f"Report of {domain}, {_clock(record.submitted)}"
         yield el("a", "Report", href=f"assessments/{record.name}", aria_label=label)
+    else:
+        yield ""
 
 
 def _clock(moment: float) -> str:
@@ -185,8 +187,10 @@ def _report(name: str, terms: Terms) -> str | None:
     directory = terms.directory(name)
     try:
         if (directory / PROTOCOL_FILE).exists():
-            checks, explanations = rows_of(REPORT.read(directory / PROTOCOL_FILE))
-            return render(Contents(checks=checks, explanations=explanations, made_at=now()))
+            kept = REPORT.read(directory / PROTOCOL_FILE)
+            checks, explanations = rows_of(kept)
+            spoken = ", ".join(kept.interfaces)
+            return render(Contents((), kept.endpoint, kept.agent, spoken, checks, explanations, made_at=now()))
         return render(gather(directory, None, None))
     except (StoreError, ConfigurationError, FileNotFoundError):
         return None

@@ -72,8 +72,10 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Print a conversation or the causes of failures, or serve the page."""
-    if namespace.what is not None and (Path(namespace.what) / manifest.NAME).exists():
-        namespace.results, namespace.what = Path(namespace.what), None
+    # A name alone is a part of a key, such as airline, though a directory of tests may have it.
+    named = Path(namespace.what or "")
+    if namespace.what and named.is_dir() and ("/" in namespace.what or (named / manifest.NAME).exists()):
+        namespace.results, namespace.what = named, None
     directory: Path = namespace.results or configured_results(namespace)
     if namespace.browser:
         if namespace.what is not None:

@@ -67,6 +67,7 @@ def test_other_commands_read_its_results(finished: Received, results: Path, tmp_
     page = tmp_path / "report.html"
     command("export", "html", results / finished.task, "-o", page)
     assert "pytest-a2a-bench oracle" in page.read_text()
+    assert ">Verdict</h2>" not in page.read_text()  # of an assessment nothing was asked
     wait_for_end(results, finished)
     for kind in ("run", "verdict", "assessment"):
         FORMS[kind].read(results / finished.task / f"{kind}.json")

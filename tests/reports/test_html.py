@@ -189,6 +189,7 @@ def test_findings_come_with_what_is_to_be_said_worst_first() -> None:
     text = Reader(render(Contents(checks=rows, explanations={"1.0/A-2[JSONRPC]": "found: nothing"}))).text
     assert text.index("A-2 [JSONRPC] MUST") < text.index("found: nothing") < text.index("A-1 [JSONRPC] SHOULD")
     assert "2 findings" in text
+    assert "No conversation took place" not in text
 
 
 @pytest.mark.parametrize(

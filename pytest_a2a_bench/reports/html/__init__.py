@@ -85,7 +85,9 @@ def policy(script: str, style: str) -> str:
 
 def _body(contents: Contents) -> Markup:
     reasons = clusters(contents.trials)
-    found: list[tuple[str, str, Markup]] = [("verdict", "Verdict", sections.verdict(contents, reasons))]
+    found: list[tuple[str, str, Markup]] = []
+    if contents.trials or contents.verdict is not None or not contents.checks:
+        found.append(("verdict", "Verdict", sections.verdict(contents, reasons)))
     if contents.comparison is not None:
         compared = sections.against_baseline(contents.comparison, contents)
         found.append(("baseline", "Baseline", compared))
