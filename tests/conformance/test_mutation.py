@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 from examples import rotating, sampled
 from faulty.catalogue import FAULTS, SINGLE
-from faulty.fault import VARIANTS, Fault, Json
-from faulty.faults_errors import BREAKDOWNS, breaking
+from faulty.fault import VARIANTS, Fault, Json, refusing
+from faulty.faults_errors import BREAKDOWNS
 from faulty_server import TOKENS, start_faulty
 from mutation import OTHER_TOKEN_ENV, judge, judge_again, judge_url, results_of
 
@@ -240,7 +240,7 @@ def message(results: Iterable[CheckResult]) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", sampled(BREAKDOWNS, 5))
 def test_an_internal_error_in_answer_to_a_valid_request_is_reported_once(name: str) -> None:
-    results = judged(breaking(*BREAKDOWNS[name]))
+    results = judged(refusing(*BREAKDOWNS[name], "Internal"))
 
     rows = {r.requirement.id: r for r in fold(results) if r.outcome in FOUND}
     assert len(rows) == 1, message(results)
@@ -256,7 +256,7 @@ def test_an_internal_error_in_answer_to_a_valid_request_is_reported_once(name: s
 @pytest.mark.parametrize("kind", ["InvalidParams", "Internal"])
 @pytest.mark.parametrize("name", rotating(list(EVERY), 3))
 def test_a_skip_for_an_error_names_a_requirement_that_fails(name: str, kind: str) -> None:
-    results = judged(breaking(*EVERY[name], kind), "guarded" if name == "extended" else "full")
+    results = judged(refusing(*EVERY[name], kind), "guarded" if name == "extended" else "full")
 
     found = message(results)
     assert found, name

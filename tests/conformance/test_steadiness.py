@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 from examples import some
-from faulty.fault import Fault
-from faulty.faults_errors import breaking
+from faulty.fault import Fault, refusing
 from mutation import results_of
 
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Planned
@@ -47,7 +46,7 @@ def test_an_agent_that_is_not_steady_is_one_finding_in_every_run(switch: str, wo
 def test_a_crash_on_a_malformed_message_is_no_unsteadiness(groups: set[str] | None) -> None:
     # But for the member that they lack they are like messages that are answered: an ordinary one, and one of no parts.
     needed = {"messageId", "parts"}
-    crash = breaking("SendMessage", lambda params: not needed <= set(params.get("message", needed)))
+    crash = refusing("SendMessage", lambda params: not needed <= set(params.get("message", needed)), "Internal")
     rows = _rows(replace(crash, waive=frozenset({"empty-parts"})), groups)
     found = {row.requirement.id: row.findings[0].found for row in rows}
 

@@ -204,6 +204,16 @@ def only(operations: str | tuple[str, ...], change: Callable[[Json], Any]) -> Re
     return hook
 
 
+def having(*members: str, then: Callable[[Json], Any]) -> Callable[[Json], None]:
+    """Return a change of the objects that have some members, of which none is null."""
+
+    def change(found: Json) -> None:
+        if all(found.get(member) is not None for member in members):
+            then(found)
+
+    return change
+
+
 def without(*names: str) -> Callable[[Json], None]:
     """Return a change that takes members away."""
 

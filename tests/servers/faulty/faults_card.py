@@ -21,10 +21,6 @@ def _interface(**members: Any) -> Callable[[Json], None]:
     return lambda card: card["supportedInterfaces"][0].update(members)
 
 
-def _snake(card: Json) -> None:
-    card["default_input_modes"] = card.pop("defaultInputModes")
-
-
 def _html(packet: Packet) -> Packet:
     page = b"<!doctype html><title>agent</title><div id=app></div>"
     return packet._replace(headers={**packet.headers, "content-type": "text/html"}, body=page)
@@ -39,14 +35,6 @@ def _second_interface(**members: str) -> Callable[[Json], None]:
     return lambda card: card["supportedInterfaces"].append({**card["supportedInterfaces"][0], **members})
 
 
-def _only_rpc(card: Json) -> None:
-    card["supportedInterfaces"] = [i for i in card["supportedInterfaces"] if i["protocolBinding"] == "JSONRPC"]
-
-
-def _name_twice(packet: Packet) -> Packet:
-    return packet._replace(body=packet.body.replace(b'"name":', b'"name": "first", "name":', 1))
-
-
 CARD_FAULTS: dict[str, Fault] = {
     "card-odd-binding": card_fault(_second_interface(protocolBinding="WEBSOCKET", url="https://example.com/socket")),
     "card-extension-version": card_fault(
@@ -58,10 +46,16 @@ CARD_FAULTS: dict[str, Fault] = {
     "card-doubled-path": card_fault(
         lambda card: [i.update(url=f"{i['url'].rstrip('/')}/a2a/a2a") for i in card["supportedInterfaces"][:1]]
     ),
-    "card-hidden-binding": card_fault(_only_rpc),
+    "card-hidden-binding": card_fault(
+        lambda card: card.update(
+            supportedInterfaces=[i for i in card["supportedInterfaces"] if i["protocolBinding"] == "JSONRPC"]
+        )
+    ),
     "card-wrong-date": _served(delivery_headers(last_modified="yesterday")),
     "card-wrong-type": card_fault(lambda card: card.update(version=1)),
-    "card-twice": _served(_name_twice),
+    "card-twice": _served(
+        lambda packet: packet._replace(body=packet.body.replace(b'"name":', b'"name": "first", "name":', 1))
+    ),
     "card-icon": card_fault(lambda card: card.update(iconUrl="icon.png")),
     "card-future-version": card_fault(_second_interface(protocolVersion="2.7")),
     "card-double-interface": card_fault(_second_interface()),
@@ -78,7 +72,7 @@ CARD_FAULTS: dict[str, Fault] = {
     "card-wrong-binding": card_fault(_interface(protocolBinding="HTTP+JSON")),
     "card-relative-url": card_fault(_interface(url="/")),
     "card-patch-version": card_fault(_interface(protocolVersion="1.0.1")),
-    "card-snake-case": card_fault(_snake),
+    "card-snake-case": card_fault(lambda card: card.update(default_input_modes=card.pop("defaultInputModes"))),
     "card-no-cache-control": _served(delivery_headers(cache_control=None)),
     "card-no-etag": _served(delivery_headers(etag=None)),
     "card-secret": card_fault(

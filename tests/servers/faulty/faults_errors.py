@@ -59,18 +59,6 @@ def _crash_on(kind: str) -> Any:
     return hook
 
 
-def _wrong_reason(detail: Json) -> Json:
-    return {**detail, "reason": "ERROR"} if "reason" in detail else detail
-
-
-def _wrong_domain(detail: Json) -> Json:
-    return {**detail, "domain": "example.com"} if "domain" in detail else detail
-
-
-def _flat(call: FaultyCall, shown: Json) -> Json:
-    return {"status": shown["error"]["code"], "detail": shown["error"]["message"], "errors": []}
-
-
 def _id_as_text(call: FaultyCall, envelope: Json) -> Json:
     return {**envelope, "id": str(envelope["id"])} if isinstance(envelope.get("id"), int) else envelope
 
@@ -120,11 +108,6 @@ def _detail(change: Callable[[Json], Json]) -> Fault:
     return Fault(error=hook)
 
 
-def breaking(operation: str, when: Callable[[Json], Any], kind: str = "Internal") -> Fault:
-    """Return a fault of a server that answers some valid requests of an operation with an error."""
-    return refusing(operation, when, kind)
-
-
 def _configured(name: str) -> Callable[[Json], Any]:
     return lambda params: name in (params.get("configuration") or {})
 
@@ -150,7 +133,7 @@ BREAKDOWNS: dict[str, tuple[str, Callable[[Json], Any]]] = {
 
 ERROR_FAULTS: dict[str, Fault] = {
     **_codes(),
-    **{f"break-{name}": breaking(*found) for name, found in BREAKDOWNS.items()},
+    **{f"break-{name}": refusing(*found, "Internal") for name, found in BREAKDOWNS.items()},
     "rest-no-subscribe": lacking("SubscribeToTask"),
     "grpc-no-list": lacking("ListTasks"),
     "grpc-lost-artifacts": Fault(event=losing("artifactUpdate")),
@@ -160,9 +143,11 @@ ERROR_FAULTS: dict[str, Fault] = {
     "error-untyped": _detail(lambda detail: dropped(detail, "@type")),
     "error-no-info": Fault(error=setting(details=())),
     "cancel-no-info": Fault(error=lambda call, p: replace(p, details=()) if p.kind == "TaskNotCancelable" else p),
-    "error-reason": _detail(_wrong_reason),
-    "error-domain": _detail(_wrong_domain),
-    "error-problem-json": Fault(envelope=_flat),
+    "error-reason": _detail(lambda detail: detail | ({"reason": "ERROR"} if "reason" in detail else {})),
+    "error-domain": _detail(lambda detail: detail | ({"domain": "example.com"} if "domain" in detail else {})),
+    "error-problem-json": Fault(
+        envelope=lambda _, shown: {"status": shown["error"]["code"], "detail": shown["error"]["message"], "errors": []}
+    ),
     "error-no-violations": Fault(error=error_as("InvalidParams", details=())),
     "json-500": Fault(packet=_crash_on("x")),
     "rest-json-500": Fault(error=error_as("JSONParse", http=500, grpc="INTERNAL", details=())),

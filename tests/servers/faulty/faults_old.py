@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from faulty.fault import (
+    GRPC,
+    REST,
     Fault,
     FaultyCall,
     Json,
     card_fault,
     delivery_headers,
+    dropped,
     each_object,
     error_as,
+    having,
     headers,
     lacking,
 )
-from faulty.problems import Problem, failure
+from faulty.problems import failure
 
 
 def _each(change: Callable[[Json], Any]) -> Fault:
@@ -26,7 +31,7 @@ def _each(change: Callable[[Json], Any]) -> Fault:
 
 def _with(member: str, change: Callable[[Json], Any]) -> Fault:
     """Return the like for the objects with a member."""
-    return _each(lambda found: change(found) if member in found else None)
+    return _each(having(member, then=change))
 
 
 def _state(old: str, new: str) -> Fault:
@@ -44,22 +49,10 @@ def _bytes_and_uri(found: Json) -> None:
     file.setdefault("fileWithUri" if proto else "uri", "https://example.com/x")
 
 
-def _nothing_in_file(found: Json) -> None:
-    found["file"] = {name: value for name, value in found["file"].items() if name in ("name", "mimeType")}
-
-
-def _list_of_data(found: Json) -> None:
-    found["data"] = [found["data"]]
-
-
 def _wrap(call: FaultyCall, result: Any) -> Any:
     if call.operation != "SendMessage":
         return result
     return {"task": result} if call.binding == "JSONRPC" else next(iter(result.values()))
-
-
-def _snake(found: Json) -> None:
-    found["artifact_id"] = found.pop("artifactId")
 
 
 def _bare_event(call: FaultyCall, envelope: Json) -> Json:
@@ -76,14 +69,7 @@ def _config(change: Callable[[Json], Any]) -> Fault:
     return Fault(spelling=hook)
 
 
-def _broken_on(binding: str, kind: str) -> Fault:
-    """Return a fault that fails instead of telling an error, on one binding."""
-
-    def hook(call: FaultyCall, problem: Problem) -> Problem:
-        return failure("Internal").problem if problem.kind == kind else problem
-
-    return Fault(error=hook, bindings=(binding,))
-
+_BROKEN = Fault(error=lambda _, found: failure("Internal").problem if found.kind == "TaskNotFound" else found)
 
 OLD_FAULTS: dict[str, Fault] = {
     "old-card-no-url": card_fault(lambda card: card.pop("url")),
@@ -126,9 +112,11 @@ OLD_FAULTS: dict[str, Fault] = {
     "old-task-no-context": _with("status", lambda found: found.pop("contextId", None) if "id" in found else None),
     "old-task-no-id": _with("status", lambda found: found.pop("id", None)),
     "old-file-both": _with("file", _bytes_and_uri),
-    "old-file-empty": _with("file", _nothing_in_file),
-    "old-data-list": _with("data", _list_of_data),
-    "old-snake-case": _with("artifactId", _snake),
+    "old-file-empty": _with(
+        "file", lambda found: found.update(file=dropped(found["file"], "bytes", "uri", "fileWithBytes", "fileWithUri"))
+    ),
+    "old-data-list": _with("data", lambda found: found.update(data=[found["data"]])),
+    "old-snake-case": _with("artifactId", lambda found: found.update(artifact_id=found.pop("artifactId"))),
     "old-wrapped": Fault(spelling=_wrap),
     "old-bare-events": Fault(envelope=_bare_event),
     "old-never-final": _with("final", lambda found: found.update(final=False)),
@@ -138,6 +126,6 @@ OLD_FAULTS: dict[str, Fault] = {
     "old-push-no-token": Fault(delivery=delivery_headers(x_a2a_notification_token=None)),
     "old-push-wrapped": Fault(delivery=lambda packet: packet._replace(body=b'{"task": ' + packet.body + b"}")),
     "old-rest-flat": Fault(spelling=_wrap),
-    "old-grpc-broken": _broken_on("GRPC", "TaskNotFound"),
-    "old-rest-broken": _broken_on("HTTP+JSON", "TaskNotFound"),
+    "old-grpc-broken": replace(_BROKEN, bindings=GRPC),
+    "old-rest-broken": replace(_BROKEN, bindings=REST),
 }

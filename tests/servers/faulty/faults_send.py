@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -18,6 +19,7 @@ from faulty.fault import (
     each_event,
     each_object,
     each_task,
+    having,
     only,
     tasks_in,
     without,
@@ -25,88 +27,55 @@ from faulty.fault import (
 from faulty.problems import failure
 from faulty.store import new_id, now
 
+NOWHERE = FaultyCall("", "", {})
+
 
 def _wire(change: Any) -> Fault:
     """Return a fault that shows in results and streams alike."""
     hook = each_object(change)
-    nowhere = FaultyCall("", "", {})
-    return Fault(reply=hook, event=each_event(lambda event: hook(nowhere, event)))
+    return Fault(reply=hook, event=each_event(lambda event: hook(NOWHERE, event)))
 
 
-def _rename(old: str, new: str) -> Any:
-    def change(found: Json) -> None:
-        if old in found:
-            found[new] = found.pop(old)
+def _of_agent(**members: str | None) -> Any:
+    """Return a change of the agent's messages: other members, or none for None."""
 
-    return change
-
-
-def _set_in_message(name: str, value: str | None) -> Any:
     def change(found: Json) -> None:
         if "messageId" in found and found.get("role") == "ROLE_AGENT":
-            if value is None:
-                found.pop(name, None)
-            else:
-                found[name] = value
+            found.update(members)
+            for name in [name for name, value in members.items() if value is None]:
+                del found[name]
 
     return change
 
 
-def _lower_state(found: Json) -> None:
-    if isinstance(found.get("state"), str):
-        found["state"] = found["state"].removeprefix("TASK_STATE_").lower().replace("_", "-")
+def _text(member: str, change: Callable[[str], str]) -> Any:
+    """Return a change of a member that is a text."""
+    return having(member, then=lambda found: found.update({member: change(found[member])}))
 
 
-def _misspelt_state(found: Json) -> None:
-    if isinstance(found.get("state"), str):
-        # As in British English, and as in the names of the verbs.
-        state = found["state"]
-        found["state"] = "TASK_STATE_CANCELLED" if state.endswith("CANCELED") else state.removesuffix("D")
+def _renamed(old: str, new: str) -> Any:
+    return having(old, then=lambda found: found.update({new: found.pop(old)}))
 
 
-def _lower_role(found: Json) -> None:
-    if isinstance(found.get("role"), str):
-        found["role"] = found["role"].removeprefix("ROLE_").lower()
+def _misspelt(state: str) -> str:
+    # As in British English, and as in the names of the verbs.
+    return "TASK_STATE_CANCELLED" if state.endswith("CANCELED") else state.removesuffix("D")
+
+
+def _later(timestamp: str) -> str:
+    moment = datetime.fromisoformat(timestamp) + timedelta(hours=2)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _with_again(**members: str) -> Any:
+    """Return a change of tasks that have their first artifact twice."""
+    return having("artifacts", then=lambda task: task["artifacts"].append({**task["artifacts"][0], **members}))
 
 
 def _kind(found: Json) -> None:
     for content, kind in (("text", "text"), ("raw", "file"), ("url", "file"), ("data", "data")):
         if content in found and "parts" not in found and "id" not in found:
             found["kind"] = kind
-
-
-def _offset(found: Json) -> None:
-    if isinstance(found.get("timestamp"), str):
-        found["timestamp"] = found["timestamp"].replace("Z", "+00:00")
-
-
-def _seconds(found: Json) -> None:
-    if isinstance(found.get("timestamp"), str) and "." in found["timestamp"]:
-        found["timestamp"] = found["timestamp"].partition(".")[0] + "Z"
-
-
-def _null(found: Json) -> None:
-    if "status" in found and "id" in found:
-        found["metadata"] = None
-
-
-def _no_parts(found: Json) -> None:
-    if "artifactId" in found:
-        found["parts"] = []
-
-
-def _two_contents(found: Json) -> None:
-    if "text" in found and "mediaType" in found:
-        found["url"] = "https://example.com/also"
-
-
-def _same_artifact_id(task: Json) -> None:
-    if task.get("artifacts"):
-        task["artifacts"] = [*task["artifacts"], task["artifacts"][0]]
-
-
-def _bare_task(result: Json) -> Json:
-    return dict(result["task"]) if "task" in result else result
 
 
 def _both(result: Json) -> None:
@@ -117,16 +86,6 @@ def _both(result: Json) -> None:
             "role": "ROLE_AGENT",
             "parts": [{"text": "both"}],
         }
-
-
-def _stale(result: Json) -> None:
-    for task in tasks_in(result):
-        task.pop("artifacts", None)
-
-
-def _no_task_id(result: Json) -> None:
-    for task in tasks_in(result):
-        task.pop("id", None)
 
 
 def _no_reference(call: FaultyCall, params: Json) -> Json:
@@ -168,26 +127,9 @@ def _other(name: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
 
 
-def _other_task(found: Json) -> None:
-    message = found.get("message") if "state" in found else None
-    if isinstance(message, dict):
-        message["taskId"] = _other(message["taskId"])
-
-
-def _other_context(found: Json) -> None:
-    for message in found.get("history") or ():
-        message["contextId"] = _other(message["contextId"])
-
-
-def _local_time(found: Json) -> None:
-    if isinstance(found.get("timestamp"), str):
-        moment = datetime.fromisoformat(found["timestamp"]) + timedelta(hours=2)
-        found["timestamp"] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def _no_artifacts_without_history(call: FaultyCall, result: Json) -> Json:
     if (call.params.get("configuration") or call.params).get("historyLength") == 0:
-        _stale(result)
+        each_task(without("artifacts"))(call, result)
     return result
 
 
@@ -220,15 +162,8 @@ def _refuse_data(wanted: type) -> Any:
     return hook
 
 
-def _corrupt_raw(found: Json) -> None:
-    if isinstance(found.get("raw"), str):
-        found["raw"] = found["raw"].rstrip("=")[:-3] + "!"
-
-
-def _no_extensions_member(found: Json) -> None:
-    if "messageId" in found and found.get("role") == "ROLE_AGENT":
-        found["extensions"] = ["https://example.com/undeclared/v1"]
-    if "artifactId" in found:
+def _undeclared(found: Json) -> None:
+    if "artifactId" in found or ("messageId" in found and found.get("role") == "ROLE_AGENT"):
         found["extensions"] = ["https://example.com/undeclared/v1"]
 
 
@@ -251,23 +186,18 @@ def _sent(change: Callable[[Json], Any]) -> Fault:
     return Fault(reply=only("SendMessage", change))
 
 
-def _repeated(task: Json) -> None:
-    if task.get("artifacts"):
-        task["artifacts"] = [*task["artifacts"], {**task["artifacts"][0], "artifactId": "again"}]
-
-
 SEND_FAULTS: dict[str, Fault] = {
-    "send-bare-task": _sent(_bare_task),
+    "send-bare-task": _sent(lambda result: result.get("task")),
     "send-both": _sent(_both),
-    "send-stale": _sent(_stale),
+    "send-stale": Fault(reply=only("SendMessage", lambda result: each_task(without("artifacts"))(NOWHERE, result))),
     "send-any-task": Fault(error=answering("TaskNotFound", "SendMessage", _completed)),
     "send-history-zero": Fault(request=configured("historyLength", when=lambda asked: asked.get("historyLength") == 0)),
     "send-history": Fault(
         request=configured("historyLength", when=lambda asked: (asked.get("historyLength") or 0) >= 0)
     ),
     "send-output-modes": Fault(request=configured("acceptedOutputModes")),
-    "message-no-context": _wire(_set_in_message("contextId", None)),
-    "message-user-role": _wire(_set_in_message("role", "ROLE_USER")),
+    "message-no-context": _wire(_of_agent(contextId=None)),
+    "message-user-role": _wire(_of_agent(role="ROLE_USER")),
     "send-strict": Fault(request=_refuse_unknown),
     "data-no-object": Fault(request=_refuse_data(dict)),
     "data-no-number": Fault(request=lambda call, params: _refuse_data(float)(call, _refuse_data(int)(call, params))),
@@ -278,36 +208,44 @@ SEND_FAULTS: dict[str, Fault] = {
     "data-no-boolean": Fault(request=_refuse_data(bool)),
     "early-no-context": Fault(reply=_early_without_context),
     "early-new-context": Fault(request=_early_in_new_context),
-    "message-id-again": _wire(_set_in_message("messageId", "1")),
+    "message-id-again": _wire(_of_agent(messageId="1")),
     "data-drops-null": Fault(request=_no_nulls),
-    "message-other-task": _wire(_other_task),
-    "history-other-context": _wire(_other_context),
-    "timestamp-local": _wire(_local_time),
+    "message-other-task": _wire(
+        having("state", "message", then=lambda f: f["message"].update(taskId=_other(f["message"]["taskId"])))
+    ),
+    "history-other-context": _wire(
+        having("history", then=lambda f: [m.update(contextId=_other(m["contextId"])) for m in f["history"]])
+    ),
+    "timestamp-local": _wire(_text("timestamp", _later)),
     "no-history-no-artifacts": Fault(reply=_no_artifacts_without_history),
     "push-not-at-once": Fault(
         request=configured("taskPushNotificationConfig", when=lambda asked: bool(asked.get("returnImmediately")))
     ),
     "data-no-null": Fault(request=_refuse_data(type(None))),
-    "raw-damaged": _wire(_corrupt_raw),
-    "part-mime-type": _wire(_rename("mediaType", "mimeType")),
+    "raw-damaged": _wire(_text("raw", lambda raw: raw.rstrip("=")[:-3] + "!")),
+    "part-mime-type": _wire(_renamed("mediaType", "mimeType")),
     "part-kind": _wire(_kind),
-    "part-two-contents": _wire(_two_contents),
-    "task-no-id": _sent(_no_task_id),
+    "part-two-contents": _wire(
+        having("text", "mediaType", then=lambda found: found.update(url="https://example.com/also"))
+    ),
+    "task-no-id": Fault(reply=only("SendMessage", lambda result: each_task(without("id"))(NOWHERE, result))),
     "task-no-status": Fault(reply=only("GetTask", without("status"))),
-    "state-misspelt": _wire(_misspelt_state),
-    "state-lower-case": _wire(_lower_state),
-    "message-no-id": _wire(_set_in_message("messageId", None)),
-    "role-lower-case": _wire(_lower_role),
-    "artifact-repeated": Fault(reply=each_task(_repeated)),
+    "state-misspelt": _wire(_text("state", _misspelt)),
+    "state-lower-case": _wire(
+        _text("state", lambda state: state.removeprefix("TASK_STATE_").lower().replace("_", "-"))
+    ),
+    "message-no-id": _wire(_of_agent(messageId=None)),
+    "role-lower-case": _wire(_text("role", lambda role: role.removeprefix("ROLE_").lower())),
+    "artifact-repeated": Fault(reply=each_task(_with_again(artifactId="again"))),
     "artifact-no-id": _wire(without("artifactId")),
-    "artifact-no-parts": _wire(_no_parts),
-    "artifact-id-twice": Fault(reply=each_task(_same_artifact_id)),
+    "artifact-no-parts": _wire(having("artifactId", then=lambda found: found.update(parts=[]))),
+    "artifact-id-twice": Fault(reply=each_task(_with_again())),
     "status-no-state": Fault(reply=each_task(lambda task: task["status"].pop("state", None))),
-    "snake-case": _wire(_rename("contextId", "context_id")),
-    "timestamp-offset": _wire(_offset),
-    "timestamp-seconds": _wire(_seconds),
-    "null-members": _wire(_null),
+    "snake-case": _wire(_renamed("contextId", "context_id")),
+    "timestamp-offset": _wire(_text("timestamp", lambda text: text.replace("Z", "+00:00"))),
+    "timestamp-seconds": _wire(_text("timestamp", lambda text: re.sub(r"\..*", "Z", text))),
+    "null-members": _wire(having("status", "id", then=lambda found: found.update(metadata=None))),
     "task-no-context": Fault(reply=each_task(without("contextId"))),
     "no-references": Fault(request=_no_reference),
-    "undeclared-extension": _wire(_no_extensions_member),
+    "undeclared-extension": _wire(_undeclared),
 }

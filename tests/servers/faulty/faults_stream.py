@@ -23,20 +23,13 @@ _SEND = "SendStreamingMessage"
 _SUBSCRIBE = "SubscribeToTask"
 
 
+def _sent(what: Callable[[FaultyCall, int, Json], Any], *, times: int = 0) -> Fault:
+    """Return a fault of a server that sends some events not at all, or several times."""
+    return Fault(event=lambda *seen: (seen[2],) * times if what(*seen) else (seen[2],))
+
+
 def _state(event: Json) -> Any:
     return event.get("statusUpdate", {}).get("status", {}).get("state")
-
-
-def _no_first_task(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
-    return () if index == 0 and call.operation == _SUBSCRIBE else (event,)
-
-
-def _twice(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
-    return (event, event) if "message" in event else (event,)
-
-
-def _no_final(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
-    return () if _state(event) in TERMINAL_STATES else (event,)
 
 
 def _after_final(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
@@ -74,12 +67,6 @@ def _update(change: Callable[[Json], object], *kinds: str) -> EventHook:
                 change(event[kind])
 
     return each_event(alter)
-
-
-def _other_text(event: Json) -> None:
-    for part in event.get("artifactUpdate", {}).get("artifact", {}).get("parts", ()):
-        if "text" in part:
-            part["text"] = part["text"].upper()
 
 
 def _gap() -> Any:
@@ -134,39 +121,17 @@ def _as_submitted(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     return (event,)
 
 
-def _follow_up_without_task(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
-    is_follow_up = call.operation == _SEND and (call.params.get("message") or {}).get("taskId")
-    return () if is_follow_up and "task" in event else (event,)
-
-
-def _wrong_id(call: FaultyCall, envelope: Json) -> Json:
-    return {**envelope, "id": "another"} if _streams(call) and "result" in envelope else envelope
-
-
-def _no_envelope(call: FaultyCall, envelope: Json) -> Json:
-    return dict(envelope["result"]) if _streams(call) and "result" in envelope else envelope
-
-
-def _enveloped(event: Json) -> Json:
-    return {"jsonrpc": "2.0", "id": 1, "result": event}
-
-
 def _streams(call: FaultyCall) -> bool:
     return call.operation in (_SEND, _SUBSCRIBE)
 
 
-def _plain_json(call: FaultyCall, packet: Packet) -> Packet:
-    return headers(content_type="application/json")(call, packet) if _streams(call) else packet
+def _enveloped(change: Callable[[Json], Json]) -> Fault:
+    """Return a fault of the envelopes of events."""
+    return Fault(envelope=lambda call, sent: change(sent) if _streams(call) and "result" in sent else sent)
 
 
-def _bad_gateway(call: FaultyCall, packet: Packet) -> Packet:
-    page = b"<html><h1>502 Bad Gateway</h1></html>"
-    return Packet(502, {"content-type": "text/html"}, page) if _streams(call) else packet
-
-
-def _challenge(call: FaultyCall, packet: Packet) -> Packet:
-    page = b"<!doctype html><title>Just a moment...</title>"
-    return Packet(403, {"content-type": "text/html", "cf-mitigated": "challenge"}, page)
+def _page(status: int, page: bytes, **headers: str) -> Packet:
+    return Packet(status, {"content-type": "text/html", **headers}, page)
 
 
 def _late_subscription(params: Json) -> Json:
@@ -175,20 +140,27 @@ def _late_subscription(params: Json) -> Json:
 
 
 STREAM_FAULTS: dict[str, Fault] = {
-    "stream-content-type": Fault(packet=_plain_json),
+    "stream-content-type": Fault(
+        packet=lambda call, p: headers(content_type="application/json")(call, p) if _streams(call) else p
+    ),
     "stream-no-task": Fault(event=losing("task", _SEND)),
-    "stream-message-twice": Fault(event=_twice),
+    "stream-message-twice": _sent(lambda call, index, event: "message" in event, times=2),
     "stream-message-between": Fault(event=_message_between),
-    "stream-no-final": Fault(event=_no_final),
+    "stream-no-final": _sent(lambda call, index, event: _state(event) in TERMINAL_STATES),
     "stream-after-final": Fault(event=_after_final),
     "stream-bare": Fault(event=each_event(_bare)),
     "stream-two-members": Fault(event=each_event(_two_members)),
     "stream-other-task": Fault(event=_update(lambda update: update.update(taskId=new_id()))),
     "stream-no-context": Fault(event=_update(lambda update: update.pop("contextId"))),
-    "stream-wrong-id": Fault(envelope=_wrong_id),
-    "stream-no-envelope": Fault(envelope=_no_envelope),
-    "stream-enveloped": Fault(event=each_event(_enveloped)),
-    "stream-other-text": Fault(event=each_event(_other_text)),
+    "stream-wrong-id": _enveloped(lambda sent: {**sent, "id": "another"}),
+    "stream-no-envelope": _enveloped(lambda sent: dict(sent["result"])),
+    "stream-enveloped": Fault(event=each_event(lambda event: {"jsonrpc": "2.0", "id": 1, "result": event})),
+    "stream-other-text": Fault(
+        event=_update(
+            lambda update: [p.update(text=p["text"].upper()) for p in update["artifact"]["parts"] if "text" in p],
+            "artifactUpdate",
+        )
+    ),
     "stream-lost-artifacts": Fault(event=losing("artifactUpdate")),
     "stream-unknown-task": Fault(error=_one_event),
     "stream-append-first": Fault(
@@ -196,16 +168,26 @@ STREAM_FAULTS: dict[str, Fault] = {
     ),
     "stream-no-last-chunk": Fault(event=_update(lambda update: update.update(lastChunk=False), "artifactUpdate")),
     "stream-reordered": Fault(event=_reordered()),
-    "subscribe-no-task": Fault(event=_no_first_task),
+    "subscribe-no-task": _sent(lambda call, index, event: index == 0 and call.operation == _SUBSCRIBE),
     "subscribe-terminal": Fault(error=answering("UnsupportedOperation", _SUBSCRIBE, _late_subscription)),
     "subscribe-unknown": Fault(error=answering("TaskNotFound", _SUBSCRIBE, _late_subscription)),
     "subscribe-gap": Fault(event=_gap()),
-    "stream-502": Fault(packet=_bad_gateway),
-    "challenge": Fault(packet=_challenge),
+    "stream-502": Fault(
+        packet=lambda call, p: _page(502, b"<html><h1>502 Bad Gateway</h1></html>") if _streams(call) else p
+    ),
+    "challenge": Fault(
+        packet=lambda call, p: _page(
+            403, b"<!doctype html><title>Just a moment...</title>", **{"cf-mitigated": "challenge"}
+        )
+    ),
     "subscribe-stale": Fault(event=_as_submitted),
     "subscribe-no-artifacts": Fault(event=_no_artifacts),
     "stream-error-event": Fault(error=_error_event),
-    "follow-up-no-task": Fault(event=_follow_up_without_task),
+    "follow-up-no-task": _sent(
+        lambda call, index, event: (
+            "task" in event and call.operation == _SEND and (call.params.get("message") or {}).get("taskId")
+        )
+    ),
     "stream-undeclared-code": Fault(
         error=lambda call, p: (
             Problem("MethodNotFound", -32601, 404, "UNIMPLEMENTED", "Method not found") if _streams(call) else p

@@ -19,20 +19,15 @@ from faulty.fault import (
     delivery_headers,
     dropped,
     error_as,
+    having,
     ignoring,
     only,
     without,
 )
-from faulty.problems import OperationError, Problem, parse_time
+from faulty.problems import STATES, OperationError, Problem, parse_time
 from faulty.store import TERMINAL_STATES, new_id, now, page
 
-_STATES = tuple(
-    f"TASK_STATE_{state}"
-    for state in (
-        *("UNSPECIFIED", "SUBMITTED", "WORKING", "COMPLETED", "FAILED", "CANCELED"),
-        *("INPUT_REQUIRED", "REJECTED", "AUTH_REQUIRED"),
-    )
-)
+_STATES = ("TASK_STATE_UNSPECIFIED", *STATES)
 
 
 def _get(change: Callable[[Json], Any]) -> Fault:
@@ -65,17 +60,9 @@ def _no_id(operation: str) -> Fault:
     return Fault(error=hook)
 
 
-def _keep_valid_status(params: Json) -> Json:
-    return (
-        dropped(params, "status")
-        if isinstance(status := params.get("status"), str) and status not in _STATES
-        else params
-    )
-
-
-def _keep_valid_size(params: Json) -> Json:
-    size = params.get("pageSize")
-    return dropped(params, "pageSize") if isinstance(size, int) and not 1 <= size <= 100 else params
+def _sized(when: Callable[[int], bool], change: Callable[[Json], Json]) -> Fault:
+    """Return a fault of how some sizes of pages are read."""
+    return _list(lambda p: change(p) if isinstance(p.get("pageSize"), int) and when(p["pageSize"]) else p)
 
 
 def _drop_bad_token(params: Json) -> Json:
@@ -85,11 +72,6 @@ def _drop_bad_token(params: Json) -> Json:
         except OperationError:
             return dropped(params, "pageToken")
     return params
-
-
-def _one_more(params: Json) -> Json:
-    size = params.get("pageSize")
-    return {**params, "pageSize": size + 1} if isinstance(size, int) and 1 <= size < 100 else params
 
 
 def _shifted(params: Json) -> Json:
@@ -117,15 +99,6 @@ def _oldest_history(call: FaultyCall, result: Any) -> Any:
     return result
 
 
-def _changing(result: Json) -> None:
-    result["status"] = {**result["status"], "timestamp": now()}
-
-
-def _no_query(result: Json) -> None:
-    if isinstance(result.get("url"), str):
-        result["url"] = result["url"].partition("?")[0]
-
-
 def _after_first(*ignored: str) -> Fault:
     """Return a fault of a server that forgets parameters of ListTasks after the first page."""
     return _list(lambda params: dropped(params, *ignored) if params.get("pageToken") else params)
@@ -146,54 +119,40 @@ def _no_context_of_artifacts(packet: Packet) -> Packet:
     )(packet)
 
 
-def _as_before(task: Json) -> None:
-    task["status"] = {**task["status"], "state": "TASK_STATE_WORKING"}
-
-
-def _page_total(result: Json) -> None:
-    result["totalSize"] = len(result["tasks"])
-
-
-def _no_token_at_end(result: Json) -> None:
-    if not result["nextPageToken"]:
-        del result["nextPageToken"]
-
-
-def _token_at_end(result: Json) -> None:
-    if not result["nextPageToken"]:
-        result["nextPageToken"] = "YmVmb3JlOjA="
-
-
 TASK_FAULTS: dict[str, Fault] = {
     "get-wrapped": _get(lambda task: {"task": task}),
     "get-unknown": Fault(error=answering("TaskNotFound", "GetTask", _blank)),
     "get-history": Fault(request=ignoring("GetTask", "historyLength")),
     "get-old-history": Fault(reply=_oldest_history),
     "get-no-id": _no_id("GetTask"),
-    "get-changes": _get(_changing),
-    "list-no-token": _listed(_no_token_at_end),
-    "list-token-at-end": _listed(_token_at_end),
+    "get-changes": _get(lambda task: task["status"].update(timestamp=now())),
+    "list-no-token": _listed(lambda page: page if page["nextPageToken"] else dropped(page, "nextPageToken")),
+    "list-token-at-end": _listed(lambda page: {**page, "nextPageToken": page["nextPageToken"] or "YmVmb3JlOjA="}),
     "list-no-total": _listed(without("totalSize")),
     "list-no-page-size": _listed(without("pageSize")),
     "list-artifacts": _list(lambda params: {**params, "includeArtifacts": True}),
     "list-no-artifacts": _list(lambda params: {**params, "includeArtifacts": False}),
     "list-no-cursor": _deaf("pageToken"),
     "list-big-page": _list(lambda params: {"pageSize": 100, **params}),
-    "list-one-more": _list(_one_more),
-    "list-any-size": _list(_keep_valid_size),
+    "list-one-more": _sized(
+        lambda size: 1 <= size < 100, lambda params: {**params, "pageSize": params["pageSize"] + 1}
+    ),
+    "list-any-size": _sized(lambda size: not 1 <= size <= 100, lambda params: dropped(params, "pageSize")),
     "list-no-context-filter": _deaf("contextId"),
     "list-no-status-filter": _deaf("status"),
     "list-no-time-filter": _deaf("statusTimestampAfter"),
     "list-exclusive-time": _list(_shifted),
-    "list-any-status": _list(_keep_valid_status),
+    "list-any-status": _list(
+        lambda p: dropped(p, "status") if isinstance(p.get("status"), str) and p["status"] not in _STATES else p
+    ),
     "list-any-token": _list(_drop_bad_token),
     "list-no-history-length": _deaf("historyLength"),
     "list-later-total": Fault(reply=_later_total),
     "list-later-artifacts": _after_first("includeArtifacts"),
     "list-later-filter": _after_first("contextId", "status"),
-    "list-page-total": _listed(_page_total),
+    "list-page-total": _listed(lambda page: page.update(totalSize=len(page["tasks"]))),
     "cancel-terminal": Fault(error=answering("TaskNotCancelable", "CancelTask", _blank)),
-    "cancel-old-state": Fault(reply=only("CancelTask", _as_before)),
+    "cancel-old-state": Fault(reply=only("CancelTask", lambda task: task["status"].update(state="TASK_STATE_WORKING"))),
     "cancel-unknown": Fault(error=answering("TaskNotFound", "CancelTask", _blank)),
     "cancel-no-id": _no_id("CancelTask"),
     "get-not-found-code": Fault(
@@ -210,29 +169,26 @@ _GET = "GetTaskPushNotificationConfig"
 _LIST = "ListTaskPushNotificationConfigs"
 
 
-def _bare(event: Json) -> Json:
-    return dict(next(iter(event.values())))
+def _bearer_as(scheme: str, when: Callable[[str], bool] = lambda sent: True) -> Fault:
+    """Return a fault of a server that names another authentication scheme than it was told."""
+
+    def hook(packet: Packet) -> Packet:
+        sent, _, rest = packet.headers.get("authorization", "").partition(" ")
+        return delivery_headers(authorization=f"{scheme} {rest}")(packet) if rest and when(sent) else packet
+
+    return Fault(delivery=hook)
 
 
 def _no_final(packet: Packet) -> Packet | None:
-    event = json.loads(packet.body)
-    state = event.get("statusUpdate", {}).get("status", {}).get("state")
-    return None if state in TERMINAL_STATES else packet
-
-
-def _lower_only(packet: Packet) -> Packet:
-    scheme, _, rest = packet.headers.get("authorization", "").partition(" ")
-    return delivery_headers(authorization=f"Basic {rest}")(packet) if scheme == "bearer" else packet
-
-
-def _always_bearer(packet: Packet) -> Packet:
-    _, _, rest = packet.headers.get("authorization", "").partition(" ")
-    return delivery_headers(authorization=f"Bearer {rest}")(packet) if rest else packet
+    update = json.loads(packet.body).get("statusUpdate", {})
+    return None if update.get("status", {}).get("state") in TERMINAL_STATES else packet
 
 
 PUSH_FAULTS: dict[str, Fault] = {
     "push-artifact-no-context": Fault(delivery=_no_context_of_artifacts),
-    "push-url-no-query": Fault(reply=only((_CREATE, _GET), _no_query)),
+    "push-url-no-query": Fault(
+        reply=only((_CREATE, _GET), having("url", then=lambda found: found.update(url=found["url"].partition("?")[0])))
+    ),
     "push-no-id": Fault(reply=only(_CREATE, without("id"))),
     "push-no-task-id": Fault(reply=only(_CREATE, without("taskId"))),
     "push-other-url": Fault(reply=only(_GET, lambda r: {**r, "url": "http://127.0.0.1:9/other"})),
@@ -256,11 +212,11 @@ PUSH_FAULTS: dict[str, Fault] = {
     ),
     "push-unknown-task": Fault(error=answering("TaskNotFound", _CREATE, lambda p: {"id": "x", **p})),
     "push-nothing": Fault(delivery=lambda packet: None),
-    "push-bare": Fault(delivery=body(_bare)),
+    "push-bare": Fault(delivery=body(lambda event: next(iter(event.values())))),
     "push-content-type": Fault(delivery=delivery_headers(content_type="application/json")),
-    "push-always-bearer": Fault(delivery=_always_bearer),
+    "push-always-bearer": _bearer_as("Bearer"),
     "push-no-auth": Fault(delivery=delivery_headers(authorization=None)),
     "push-not-at-send": Fault(request=configured("taskPushNotificationConfig")),
     "push-no-final": Fault(delivery=_no_final),
-    "push-scheme-case": Fault(delivery=_lower_only),
+    "push-scheme-case": _bearer_as("Basic", lambda sent: sent == "bearer"),
 }
