@@ -19,7 +19,7 @@ from pytest_a2a_bench.agents.options import start_builtin
 with contextlib.suppress(ImportError):
     importlib.import_module("importlib_metadata")
 
-pytest_plugins = ["pytester", "connections"]
+pytest_plugins = ["pytester", "connections", "browser"]
 
 # Without the extra "dev" these tests cannot be imported, and somebody who only tries the README's first command from a
 # clone did not ask for them.

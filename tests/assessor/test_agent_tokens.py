@@ -9,9 +9,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, gen3, served, wait_for_end
-from commands import command
-from raw_agent import RawAgent, Request, raw_agent, response, rpc
+from assessor_server import LOCAL, Caller, gen3, saying, served, wait_for_end
+from raw_agent import RawAgent, raw_agent
 
 from pytest_a2a_bench.assessor.monitoring import JsonFormatter
 from pytest_a2a_bench.assessor.terms import Terms
@@ -22,13 +21,8 @@ CANARY = "canary-agent-2f7c9b1e5d3a8640"
 MISTAKE = "sk-mistake-91d7c5b3a1f20846"
 
 
-def parrot(request: Request) -> bytes:
-    """Say what was heard, the headers with their token among it."""
-    message = {"messageId": "m", "role": "ROLE_AGENT", "contextId": "c", "parts": [{"text": f"{request.headers}"}]}
-    try:
-        return rpc({"message": message}, request)
-    except (ValueError, KeyError, TypeError):  # checks of the protocol send what is no call
-        return response({}, "400 Bad Request")
+parrot = saying(lambda request: f"{request.headers}")
+"""Says what was heard, the headers with their token among it."""
 
 
 @pytest.fixture
@@ -108,27 +102,6 @@ def test_a_token_written_there_by_mistake_is_quoted_nowhere(tmp_path: Path, logg
             assert MISTAKE not in received.text + logged.text + httpx.get(f"{url}metrics").text, value
     # Its caller's own message stays with the task until --keep-days; no file of an assessment is left.
     assert not [path for path in (tmp_path / "r").glob("*/*") if MISTAKE.encode() in path.read_bytes()]
-
-
-@pytest.mark.parametrize(
-    ("given", "received"),
-    [
-        ("PURPLE_TOKEN", "expected PURPLE_TOKEN=https://HOST:PORT"),
-        ("PURPLE_TOKEN=ftp://x", "expected PURPLE_TOKEN=https://HOST:PORT"),
-        ("PURPLE_TOKEN=https://x/path", "expected PURPLE_TOKEN=https://HOST:PORT"),
-        ("UNSET_TOKEN=https://x", "names UNSET_TOKEN, which is not set"),
-        (f"{MISTAKE}!=https://x", "expected NAME=ORIGIN"),
-    ],
-)
-def test_an_operators_mistakes_are_reported(
-    given: str, received: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PURPLE_TOKEN", CANARY)
-    said = command("assess", "--results", tmp_path / "r", "--agent-token", given, "--port", "99999", code=2).err
-    assert received in said
-    assert "--port is 99999; give 0 to 65535" in said
-    assert MISTAKE not in said
-    assert said.count("\n") == 2
 
 
 def test_offers_are_read_from_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

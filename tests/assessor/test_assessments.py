@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, Received, asking, gen3, program, served, wait_for_end
+from assessor_server import LOCAL, Caller, Received, asking, call, gen3, program, served, wait_for_end
 from builtin_server import served as agent_served
 from commands import command
 from threaded_http import Handler, HttpServer
@@ -83,8 +83,7 @@ def test_transcripts_are_their_owners_alone(finished: Received, results: Path) -
 
 def test_a_request_may_be_data_and_is_polled(url: str, oracle_url: str) -> None:
     request = gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)
-    received = Caller(url, streaming=False).ask(request, as_data=True)
-    again = Caller(url).get(received.task)
+    again = Caller(url).get(Caller(url, streaming=False).ask(request, as_data=True).task)
     assert (again.state, again.result["score"]) == ("completed", 1)
 
 
@@ -184,12 +183,10 @@ def test_a_client_of_0_3_asks_at_the_root(url: str, oracle_url: str) -> None:
     request = json.dumps(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
     part = {"kind": "text", "text": request}
     sent = {"kind": "message", "role": "user", "messageId": uuid.uuid4().hex, "parts": [part]}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": sent}}
-    found = httpx.post(url, json=call, timeout=120).json()["result"]
+    found = call(url, "message/send", {"message": sent})["result"]
     while found["status"]["state"] not in ("completed", "failed", "rejected"):
         time.sleep(0.1)
-        asked = {"jsonrpc": "2.0", "id": 2, "method": "tasks/get", "params": {"id": found["id"]}}
-        found = httpx.post(url, json=asked, timeout=60).json()["result"]
+        found = call(url, "tasks/get", {"id": found["id"]})["result"]
     assert found["status"]["state"] == "completed"
     [artifact] = found["artifacts"]
     assert [part["kind"] for part in artifact["parts"]] == ["text", "data"]
@@ -227,8 +224,7 @@ def test_webhooks_hear_of_it(url: str, oracle_url: str) -> None:
         config = {"url": address, "token": "a-notification-token", "id": "c1"}
         message = {"messageId": uuid.uuid4().hex, "role": "ROLE_USER", "parts": [{"text": request}]}
         params = {"message": message, "configuration": {"taskPushNotificationConfig": config}}
-        call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
-        answer = httpx.post(url, json=call, headers={"A2A-Version": "1.0"}, timeout=120).json()
+        answer = call(url, "SendMessage", params)
         assert answer["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED", answer
         # Notifications follow in the background: the last of them may arrive after the answer.
         assert completed.wait(60), heard
@@ -241,8 +237,7 @@ def test_webhooks_hear_of_it(url: str, oracle_url: str) -> None:
 @pytest.mark.slow
 def test_our_own_suite_finds_nothing_in_it(url: str) -> None:
     out = command("check", url, "--timeout", "60").out
-    found = [line for line in out.splitlines() if line.startswith(("WARNED ", "FAILED ", "ERROR "))]
-    assert found == []
+    assert [line for line in out.splitlines() if line.startswith(("WARNED ", "FAILED ", "ERROR "))] == []
 
 
 @pytest.mark.slow

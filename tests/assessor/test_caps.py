@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import socket
 import threading
@@ -11,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from assessor_server import LOCAL, Caller, Received, asking, gen3, served, wait_for_end
+from assessor_server import LOCAL, Caller, asking, gen3, saying, served, wait_for_end
 from builtin_server import served as agent_served
-from raw_agent import Request, raw_agent, rpc, stream_head
+from raw_agent import Request, raw_agent, stream_head
 
 from pytest_a2a_bench.a2a import client
 from pytest_a2a_bench.assessor import assessment, executor
@@ -21,17 +20,6 @@ from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.benchmarks.crmarena.episode import RULE
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS
-
-
-def saying(text: str | Callable[[Request], str], **usage: float) -> Callable[[Request], bytes]:
-    """Return an agent's handler that says the same each time."""
-
-    def handle(request: Request) -> bytes:
-        said = text if isinstance(text, str) else text(request)
-        message = {"messageId": "m", "role": "ROLE_AGENT", "contextId": "c", "parts": [{"text": said}]}
-        return rpc({"message": {**message, "metadata": {"usage": usage}}}, request)
-
-    return handle
 
 
 def test_waiting_for_an_agent_is_said_and_ends_with_the_time(tmp_path: Path) -> None:
@@ -95,33 +83,18 @@ def test_a_reply_too_large_to_read_is_its_agents_doing(tmp_path: Path) -> None:
 # --- while it runs ----------------------------------------------------------------------------------------------------
 
 
-class Held:
-    """An agent that answers nothing until it is released."""
-
-    def __init__(self) -> None:
-        self.asked, self.released = threading.Event(), threading.Event()
-
-    def __call__(self, request: Request) -> bytes | None:
-        self.asked.set()
-        self.released.wait(120)
-        return None
-
-
 @pytest.mark.slow
 def test_a_waiting_caller_gets_an_event_at_least_every_20_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert executor.SILENCE + executor._TICK < 20
-    for module in (executor,):
-        monkeypatch.setattr(module, "SILENCE", 0.05)
-    held = Held()
-    with raw_agent(held) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
+    monkeypatch.setattr(executor, "SILENCE", 0.05)
+    with raw_agent(Endless(lambda: False)) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
         with asking(Caller(url), gen3(agent.url, domain="mock", num_tasks=1)) as received:
             # The agent says nothing, and nothing changes.
             while sum("0 of 1 trials done" in text for _, text in received.updates) < 4:
                 time.sleep(0.02)
             Caller(url).cancel(received.task)
-            held.released.set()
     assert received.state == "canceled"
 
 
@@ -150,22 +123,15 @@ class Endless:
                 self.open -= 1
 
 
-@contextlib.contextmanager
-def canceled(caller: Caller, request: dict[str, object], agent: Held | Endless) -> Iterator[Received]:
-    """Ask for an assessment, and cancel it while its agent says nothing."""
-    with asking(caller, request, "") as received:
-        assert agent.asked.wait(120)
-        assert caller.cancel(received.task) == "TASK_STATE_CANCELED"
-        yield received
-
-
 @pytest.mark.parametrize("domain", ["mock", "mini", "conformance"])
 def test_a_cancellation_leaves_results_and_no_connection(tmp_path: Path, domain: str) -> None:
     stored = tmp_path / "r"
     config = {} if domain == "conformance" else {"concurrency": 1}
     agent_ = Endless(lambda: domain != "conformance" and not list(stored.glob("*/trials/*.json")))
     with raw_agent(agent_) as agent, served(Terms(stored, guard=LOCAL)) as url:
-        with canceled(Caller(url), gen3(agent.url, domain=domain, **config), agent_) as received:
+        with asking(Caller(url), gen3(agent.url, domain=domain, **config), "") as received:
+            assert agent_.asked.wait(120)
+            assert Caller(url).cancel(received.task) == "TASK_STATE_CANCELED"
             while agent_.open:
                 time.sleep(0.02)
             kept = wait_for_end(stored, received)

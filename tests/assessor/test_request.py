@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, ask_raw, gen3, served
+from assessor_server import LOCAL, Caller, ask_raw, call, gen3, planned, served
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ from one_test import in_one_test
 from pytest_a2a_bench.assessor import result as assessor_result
 from pytest_a2a_bench.assessor.request import MEMBERS, BadRequest, Evaluation, Request, parse
 from pytest_a2a_bench.assessor.result import whole_numbers
-from pytest_a2a_bench.assessor.terms import Terms, _settings, known_domains, plan
+from pytest_a2a_bench.assessor.terms import Terms, _settings
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Part, Turn
@@ -235,29 +235,30 @@ def test_any_request_is_read_or_its_problems_are_reported(config: Any, participa
 # --- what the operator offers -----------------------------------------------------------------------------------------
 
 
-def planned(terms: Terms, **config: Any) -> Settings:
-    found = parse([Part("data", data={"participants": {"agent": URL}, "config": config})], known_domains())
-    return plan(found, terms, {}).settings
-
-
 def test_settings_of_a_run_may_be_asked_for(tmp_path: Path) -> None:
     terms = Terms(tmp_path)
-    asked = {"history": "full", "protocol": "0.3", "transport": "rest", "streaming": "on", "user_retry": 2}
-    made = planned(terms, domain="mock", num_tasks=1, max_errors=3, **asked)
+    asked: dict[str, Any] = {
+        "history": "full",
+        "protocol": "0.3",
+        "transport": "rest",
+        "streaming": "on",
+        "user_retry": 2,
+    }
+    made = planned(terms, domain="mock", num_tasks=1, max_errors=3, **asked).settings
     assert {name: getattr(made, name) for name in asked} == asked
     assert made.max_errors == 3
-    usual = planned(terms, domain="mock", num_tasks=1)
+    usual = planned(terms, domain="mock", num_tasks=1).settings
     for name in (*asked, "max_errors"):
         assert getattr(usual, name) == getattr(Settings(), name), name
-    options = planned(terms, domain="mini", num_tasks=1, scoring="fixed", aided=True, drift="low", rot=True)
+    options = planned(terms, domain="mini", num_tasks=1, scoring="fixed", aided=True, drift="low", rot=True).settings
     chosen = {f"crm_{name}": options.benchmark_options[f"crm_{name}"] for name in ("scoring", "aided", "drift", "rot")}
     assert chosen == {"crm_scoring": "fixed", "crm_aided": True, "crm_drift": "low", "crm_rot": True}
-    assert planned(terms, domain="mini", num_tasks=1, drift="none").benchmark_options["crm_drift"] is None
+    assert planned(terms, domain="mini", num_tasks=1, drift="none").settings.benchmark_options["crm_drift"] is None
 
 
 def test_retrievals_are_those_that_are_offered(tmp_path: Path) -> None:
     terms = Terms(tmp_path, retrievals=("bm25",))
-    made = planned(terms, domain="mock", num_tasks=1, retrieval_config="bm25")
+    made = planned(terms, domain="mock", num_tasks=1, retrieval_config="bm25").settings
     assert made.benchmark_options["retrieval"] == "bm25"
     with pytest.raises(BadRequest) as caught:
         planned(terms, domain="mock", num_tasks=1, retrieval="alltools", agent_token="HOME")
@@ -270,7 +271,7 @@ def test_retrievals_are_those_that_are_offered(tmp_path: Path) -> None:
 def test_the_operators_data_of_tau2_are_those_of_every_assessment(tmp_path: Path) -> None:
     data = str(index.find_installation().data)
     terms = Terms(tmp_path, settings=Settings(concurrency=4, benchmark_options={"tau2_data": data}))
-    assert planned(terms, domain="mock", num_tasks=1).benchmark_options["tau2_data"] == data
+    assert planned(terms, domain="mock", num_tasks=1).settings.benchmark_options["tau2_data"] == data
 
 
 @pytest.mark.parametrize(
@@ -289,7 +290,7 @@ def test_nobody_elsewhere_gets_a_shell_that_is_not_offered(
     banking = read(AGENTBEATS).model_copy(update={"domain": "banking_knowledge", "user_llm": None})
     assert _settings(banking, terms).benchmark_options["retrieval"] == used
     # It is part of what results are known by: nothing is said to domains that have no documents.
-    assert planned(terms, domain="mock", num_tasks=1).benchmark_options["retrieval"] is None
+    assert planned(terms, domain="mock", num_tasks=1).settings.benchmark_options["retrieval"] is None
 
 
 # Callers' mistakes on the wire: answers name the method or the field, and nothing writes a traceback into the log.
@@ -313,20 +314,16 @@ def new(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in whole.items() if value is not None}
 
 
-def call(url: str, method: str, message: dict[str, Any], path: str = "") -> dict[str, Any]:
-    body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": {"message": message}}
-    headers = {} if "/" in method else {"A2A-Version": "1.0"}
-    answer: dict[str, Any] = httpx.post(f"{url}{path}", json=body, headers=headers, timeout=60).json()
-    assert answer["id"] == 7
-    return answer
+def error_of(url: str, method: str, message: dict[str, Any]) -> dict[str, Any]:
+    return dict(call(url, method, {"message": message})["error"])
 
 
 @pytest.mark.parametrize("path", ["", "a2a/messages"])
 def test_a_method_that_is_none_is_answered_with_the_one_that_is_meant(url: str, path: str) -> None:
-    error = call(url, "send_message", old(), path)["error"]
+    error = error_of(f"{url}{path}", "send_message", old())
     assert error["code"] == -32601
     assert error["message"].endswith("did you mean SendMessage (A2A 1.0) or message/send (A2A 0.3)?")
-    assert "there are SendMessage, " in call(url, "xyz", old(), path)["error"]["message"]
+    assert "there are SendMessage, " in error_of(f"{url}{path}", "xyz", old())["message"]
 
 
 @pytest.mark.parametrize(
@@ -350,7 +347,7 @@ def test_a_callers_mistake_names_its_field(
     url: str, method: str, message: dict[str, Any], field: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
-        error = call(url, method, message)["error"]
+        error = error_of(url, method, message)
     assert (error["code"], f'"field": "{field}"' in json.dumps(error)) == (-32602, True), error
     assert not [record for record in caplog.records if record.exc_info]
 
@@ -375,8 +372,7 @@ def test_whole_numbers_are_whole(url: str, oracle_url: str) -> None:
     request = gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)
     polled = ask_raw(url, request)["artifacts"][0]["parts"][1]["data"]
     streamed = Caller(url).ask(request)
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": streamed.task}}
-    in_0_3 = httpx.post(url, json=body).json()["result"]["artifacts"][0]["parts"][1]["data"]
+    in_0_3 = call(url, "tasks/get", {"id": streamed.task})["result"]["artifacts"][0]["parts"][1]["data"]
     rest = httpx.get(f"{url}rest/tasks/{streamed.task}", headers={"A2A-Version": "1.0"}).json()
     for result in (polled, in_0_3, rest["artifacts"][0]["parts"][1]["data"]):
         numbers = (result["score"], result["max_score"], result["results"][0]["num_turns"], result["errors"]["count"])

@@ -10,29 +10,29 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any
 
+import commands
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, gen3, served
+from assessor_server import LOCAL, Caller, call, gen3, golds_of, planned, saying, served
 from builtin_server import served as agent_served
-from commands import command
-from raw_agent import Request, raw_agent, response, rpc
+from one_test import in_one_test
+from raw_agent import raw_agent, response
 from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.network import Guard
 from pytest_a2a_bench.agents.gateway import MAX_BODY, called_by_name
 from pytest_a2a_bench.assessor import terms
-from pytest_a2a_bench.assessor.request import BadRequest, parse
-from pytest_a2a_bench.assessor.terms import Callers, Terms, known_domains, plan
-from pytest_a2a_bench.benchmarks.crmarena import domains as opening
-from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.assessor.request import BadRequest
+from pytest_a2a_bench.assessor.terms import Callers, Terms
 from pytest_a2a_bench.cli import assess
 from pytest_a2a_bench.cli._settings import load_settings
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.redact import KNOWN
 
+MISTAKE = "sk-mistake-91d7c5b3a1f20846"
 ADA, BOB = "ada-7c1e5f6b2d9a4830", "bob-99d0b3c4a1e2f756"
 
 
@@ -122,7 +122,7 @@ def test_callers_see_their_own_assessments_only(tmp_path: Path, oracle_url: str)
     assert json.loads((results / received.task / "assessment.json").read_text())["caller"] == "ada"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("arguments", "received"),
     [
         (["--host", "0.0.0.0"], "give tokens with --auth-file or --auth-env"),
@@ -138,12 +138,22 @@ def test_callers_see_their_own_assessments_only(tmp_path: Path, oracle_url: str)
         (["--card-url", "x"], "--card-url is 'x'"),
         (["--card-url", "http://[x/"], "--card-url is 'http://[x/'"),
         (["--card-url", "https://bench.test/"], "--card-url https://bench.test/ can be reached from other machines"),
+        (["--set", "mcp-bind=0.0.0.0:80"], "listens on 0.0.0.0:80, which is no address to call; give its URL too"),
+        *(
+            (["--agent-token", f"PURPLE_TOKEN{origin}"], "expected PURPLE_TOKEN=https://HOST:PORT")
+            for origin in ("", "=ftp://x", "=https://x/path")
+        ),
+        (["--agent-token", "UNSET_TOKEN=https://x"], "names UNSET_TOKEN, which is not set"),
+        (["--agent-token", f"{MISTAKE}!=https://x"], "expected NAME=ORIGIN"),
     ],
 )
-def test_an_operators_mistakes_have_a_line_each(arguments: list[str], received: str, tmp_path: Path) -> None:
-    said = command("assess", "--results", tmp_path / "r", *arguments, code=2).err
+def test_an_operators_mistakes_have_a_line_each(
+    arguments: list[str], received: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PURPLE_TOKEN", "canary-agent-2f7c9b1e5d3a8640")
+    said = commands.refused("assess", "--results", tmp_path / "r", *arguments, lines=received.count("\n") + 1)
     assert received in said
-    assert said.count("\n") == received.count("\n") + 1
+    assert MISTAKE not in said
 
 
 def test_an_assessor_reads_the_settings_as_pytest_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,11 +212,9 @@ def test_without_tokens_it_may_be_called_as_its_card_says() -> None:
 # --- what may be asked for --------------------------------------------------------------------------------------------
 
 
-def refused(terms: Terms, **config: object) -> str:
-    agent = str(config.pop("agent", "http://127.0.0.1:1/"))
-    request = parse([Part("data", data=gen3(agent, **config))], known_domains())
+def refused(terms: Terms, **config: Any) -> str:
     with pytest.raises(BadRequest) as caught:
-        plan(request, terms, {})
+        planned(terms, **config)
     return str(caught.value)
 
 
@@ -235,19 +243,16 @@ def test_turns_with_an_org_are_steps_too(tmp_path: Path) -> None:
     for text in ("max_turns is 9; this assessor allows at most 8", "max_user_turns is 10; this assessor allows"):
         assert text in found
     for most, turns in ((8, (8, 8)), (15, (15, 10)), (200, (20, 10))):
-        request = parse([Part("data", data=gen3("http://h/", domain="mini", num_tasks=1))], known_domains())
-        options = plan(request, Terms(tmp_path, settings=Settings(max_steps=most)), {}).settings.benchmark_options
+        made = planned(Terms(tmp_path, settings=Settings(max_steps=most)), domain="mini", num_tasks=1).settings
+        options = made.benchmark_options
         assert (options["crm_max_turns"], options["crm_max_user_turns"]) == turns
 
 
 def test_there_is_no_shard_without_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terms = Terms(tmp_path)
-    asked = {"domain": "mock", "task_ids": ["create_task_1"], "num_trials": 2}
+    asked: dict[str, Any] = {"domain": "mock", "task_ids": ["create_task_1"], "num_trials": 2}
     for index in range(2):
-        request = parse(
-            [Part("data", data=gen3("http://h/", **asked, num_shards=2, shard_index=index))], known_domains()
-        )
-        made = plan(request, terms, {})
+        made = planned(terms, **asked, num_shards=2, shard_index=index)
         assert (len(made.keys), made.is_protocol) == (1, False)
     # So many parts are refused, and not counted out first.
     monkeypatch.setattr("pytest_a2a_bench.results.manifest.members", pytest.fail)
@@ -258,12 +263,11 @@ def test_there_is_no_shard_without_trials(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_caller_chooses_models_but_never_their_keys(tmp_path: Path) -> None:
     terms = Terms(tmp_path, models=("openai/one", "openai/two"))
-    asked = {"domain": "mock", "num_tasks": 1, "user_llm": "openai/two", "user_llm_args": {"temperature": 0.0}}
-    request = parse([Part("data", data=gen3("http://h/", **asked))], known_domains())
-    made = plan(request, terms, {"OPENAI_API_KEY": "x"}).settings
+    asked: dict[str, Any] = {"user_llm": "openai/two", "user_llm_args": {"temperature": 0.0}}
+    keys = {"OPENAI_API_KEY": "x"}
+    made = planned(terms, environ=keys, domain="mock", num_tasks=1, **asked).settings
     assert (made.user_llm, made.user_llm_args, made.user_kind) == ("openai/two", {"temperature": 0.0}, "llm")
-    request = parse([Part("data", data=gen3("http://h/", domain="mock", num_tasks=1))], known_domains())
-    assert plan(request, terms, {"OPENAI_API_KEY": "x"}).settings.user_llm == "openai/one"
+    assert planned(terms, environ=keys, domain="mock", num_tasks=1).settings.user_llm == "openai/one"
 
 
 def test_inner_addresses_are_refused_for_agents_and_webhooks(tmp_path: Path) -> None:
@@ -273,9 +277,7 @@ def test_inner_addresses_are_refused_for_agents_and_webhooks(tmp_path: Path) -> 
             assert (received.state, "not a public address" in received.text) == ("failed", True), received
         message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
         config = {"taskPushNotificationConfig": {"url": f"{inner.url}/hook"}}
-        params = {"message": message, "configuration": config}
-        call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
-        answer = httpx.post(url, json=call, headers={"A2A-Version": "1.0"}).json()
+        answer = call(url, "SendMessage", {"message": message, "configuration": config})
         assert answer["error"]["message"] == "Invalid push notification URL"
         assert inner.requests == []
 
@@ -320,11 +322,7 @@ def test_no_secret_is_handed_to_an_agent_or_found_anywhere(tmp_path: Path, monke
     file.write_text(f"ada={ADA}\n")
     results = tmp_path / "results"
 
-    def parrot(request: Request) -> bytes:
-        said = f"{request.headers} {request.body.decode()}"
-        message = {"messageId": "m", "role": "ROLE_AGENT", "contextId": "c", "parts": [{"text": said[:2000]}]}
-        return rpc({"message": message}, request)
-
+    parrot = saying(lambda request: f"{request.headers} {request.body.decode()}"[:2000])
     with raw_agent(parrot) as agent, served(Terms(results, guard=LOCAL), Callers(file)) as url:
         caller = Caller(url, ADA)
         received = caller.ask(gen3(agent.url, domain="mock", task_ids=["create_task_1"]))
@@ -343,11 +341,6 @@ def test_no_gold_is_in_a_result(tmp_path: Path) -> None:
     with served(Terms(tmp_path / "results", guard=LOCAL)) as url, agent_served("noop") as agent:
         received = Caller(url).ask(gen3(agent.url, domain="mini", task_category=["handle_time", "case_routing"]))
     assert received.state == "completed", received.text
-    entries = received.result["results"]
-    assert len(entries) == 20
-    source = opening.make_source("mini", Settings())
-    answers = {task.task_id: task.answers for task in source.tasks()}
-    golds = {gold for entry in entries for gold in answers[entry["task_idx"]] if gold != NONE}
-    assert len(golds) > 5
+    assert len(received.result["results"]) == 20
     shown = json.dumps(received.artifacts) + repr(received.updates)
-    assert not [gold for gold in golds if gold in shown]
+    assert not [gold for gold in golds_of(received.result) if gold in shown]

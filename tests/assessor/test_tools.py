@@ -6,21 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assessor_server import LOCAL, Caller, gen3, served
-from commands import refused
+from assessor_server import LOCAL, Caller, gen3, planned, served
 
-from pytest_a2a_bench.assessor.request import BadRequest, parse
-from pytest_a2a_bench.assessor.terms import Terms, known_domains, plan
+from pytest_a2a_bench.assessor.request import BadRequest
+from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.results import manifest
 
 ASKED = {"domain": "mock", "num_tasks": 1, "tools": "mcp"}
 
 
 def settings(terms: Terms, agent: str, **config: Any) -> Settings:
-    request = parse([Part("data", data=gen3(agent, **{**ASKED, **config}))], known_domains())
-    return plan(request, terms, {}).settings
+    return planned(terms, agent, **{**ASKED, **config}).settings
 
 
 def test_tools_are_served_to_agents_that_reach_them(tmp_path: Path) -> None:
@@ -39,11 +36,6 @@ def test_tools_are_served_to_agents_that_reach_them(tmp_path: Path) -> None:
         settings(offered, "http://agent.example/", dialect="sierra")
     with pytest.raises(BadRequest, match="one of text, mcp"):
         settings(offered, "http://agent.example/", tools="native")
-
-
-def test_an_operator_names_a_place_before_anything_is_served() -> None:
-    said = refused("assess", "--set", "mcp-bind=0.0.0.0:80")
-    assert "the tools' server listens on 0.0.0.0:80, which is no address to call; give its URL too" in said
 
 
 def test_an_assessment_by_the_other_door(tmp_path: Path, oracle_url: str) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import sqlite3
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -72,11 +73,38 @@ def test_a_broken_assessment_is_stopped(tmp_path: Path, monkeypatch: pytest.Monk
         assert stopped == [received.task]
 
 
-def test_nothing_ends_the_looking_for_what_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An assessment that was interrupted, where interrupted ones are looked for all the time."""
     monkeypatch.setattr(server, "_LOOK_FOR_ORPHANS", 0.01)
-    name, claims, asked = str(uuid.uuid4()), [], []
+    found = str(uuid.uuid4())
     said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
-    Record(name, "", said, {}, submitted=1.0).write(tmp_path / name)
+    Record(found, "", said, {}, state="running", submitted=1.0).write(tmp_path / found)
+    return found
+
+
+async def take_up(executor: Any, send: Callable[[str], None], done: asyncio.Event) -> None:
+    """Look for what was interrupted until it is done.
+
+    :param send: stands in for the message by which a task is taken up.
+    """
+
+    async def on_message_send(request: Any, context: Any) -> None:
+        send(request.message.task_id)
+
+    async def look(name: str, caller: str) -> None:
+        raise AssertionError("nobody has to look")
+
+    handler = cast(Any, SimpleNamespace(on_message_send=on_message_send))
+    looking = asyncio.create_task(server._keep_taking_up(handler, executor, look))
+    await asyncio.wait_for(done.wait(), 60)
+    await asyncio.sleep(0.1)
+    looking.cancel()
+
+
+def test_nothing_ends_the_looking_for_what_was_interrupted(tmp_path: Path, name: str) -> None:
+    claims: list[str] = []
+    asked: list[str] = []
     kept, reads = records.Kept(tmp_path), []
 
     def read() -> Any:
@@ -91,42 +119,28 @@ def test_nothing_ends_the_looking_for_what_was_interrupted(tmp_path: Path, monke
         claims.append(name)
         return True
 
-    async def look(name: str, caller: str) -> None:
-        raise AssertionError("nobody has to look")
-
     async def run() -> None:
         done = asyncio.Event()
 
-        async def send(request: Any, context: Any) -> None:
-            asked.append(request.message.task_id)
+        def send(task: str) -> None:
+            asked.append(task)
             if len(asked) == 1:
                 raise ConnectionRefusedError("the database is away")
             done.set()
 
         executor = SimpleNamespace(
-            terms=Terms(tmp_path),
-            kept=SimpleNamespace(all=read),
-            at_work=set(),
-            idle=frozenset(),
-            claim=claim,
-            give_back=lambda name: claims.remove(name),
-        )
-        looking = asyncio.create_task(
-            server._keep_taking_up(cast(Any, SimpleNamespace(on_message_send=send)), cast(Any, executor), look)
-        )
-        await asyncio.wait_for(done.wait(), 60)
-        looking.cancel()
+            terms=Terms(tmp_path), kept=SimpleNamespace(all=read), at_work=set(), idle=frozenset(),
+            claim=claim, give_back=claims.remove,
+        )  # fmt: skip
+        await take_up(executor, send, done)
 
     asyncio.run(run())
     assert (asked, claims) == ([name, name], [name])
 
 
-def test_a_task_taken_up_in_vain_is_taken_up_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_taken_up_in_vain_is_taken_up_again(tmp_path: Path, name: str) -> None:
     """A message reaches the execution before, which ends without it: nobody is told, and the task has not ended."""
-    monkeypatch.setattr(server, "_LOOK_FOR_ORPHANS", 0.01)
-    terms, name, asked = Terms(tmp_path), str(uuid.uuid4()), []
-    said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
-    Record(name, "", said, {}, state="running", submitted=1.0).write(tmp_path / name)
+    asked: list[str] = []
 
     async def look(name: str, caller: str) -> None:
         return None
@@ -134,18 +148,14 @@ def test_a_task_taken_up_in_vain_is_taken_up_again(tmp_path: Path, monkeypatch: 
     async def run() -> None:
         done = asyncio.Event()
 
-        async def send(request: Any, context: Any) -> None:
-            asked.append(request.message.task_id)
+        def send(task: str) -> None:
+            asked.append(task)
             if len(asked) == 3:
                 executor.at_work.add(name)
                 done.set()
 
-        executor = AssessmentExecutor(terms, Monitor(), look)
-        handler = cast(Any, SimpleNamespace(on_message_send=send))
-        looking = asyncio.create_task(server._keep_taking_up(handler, executor, look))
-        await asyncio.wait_for(done.wait(), 60)
-        await asyncio.sleep(0.1)
-        looking.cancel()
+        executor = AssessmentExecutor(Terms(tmp_path), Monitor(), look)
+        await take_up(executor, send, done)
         assert executor.idle == frozenset()
 
     asyncio.run(run())

@@ -10,28 +10,22 @@ from typing import Any
 
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, ask_raw, gen3, served, wait_for_end
+from assessor_server import LOCAL, Caller, ask_raw, gen3, golds_of, saying, served, wait_for_end
 from builtin_server import served as agent_served
 from one_test import in_one_test
-from raw_agent import Request, raw_agent, rpc
+from raw_agent import raw_agent
 from span_receiver import attributes, span_receiver
 
 from pytest_a2a_bench.assessor.monitoring import JsonFormatter
 from pytest_a2a_bench.assessor.terms import Terms
-from pytest_a2a_bench.benchmarks.crmarena import domains as opening
-from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
-from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, context_of
 from pytest_a2a_bench.tracing.otel import open_tracing
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 CONTEXT = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "vendor=1"}
 SAID = "words-of-an-agent-5c1e"
-
-
-def answer(request: Request) -> bytes:
-    message = {"messageId": "m", "role": "ROLE_AGENT", "contextId": "c", "parts": [{"text": SAID}]}
-    return rpc({"message": message}, request)
+QUERY = json.dumps({"action": "execute", "query": "SELECT Id FROM Case LIMIT 1"})
+ask_org = saying(QUERY, input_tokens=7, output_tokens=2, cost_usd=0.25)
 
 
 @in_one_test(
@@ -60,7 +54,7 @@ def test_trace_context_is_read() -> None:
 
 
 def test_without_opentelemetry_the_callers_context_is_handed_on(tmp_path: Path) -> None:
-    with raw_agent(answer) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
+    with raw_agent(saying(SAID)) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
         ask_raw(url, gen3(agent.url, domain="mini", num_tasks=1), **CONTEXT)
         ask_raw(url, gen3(agent.url, domain="mini", num_tasks=1))
         heard = [{name: request.headers.get(name) for name in CONTEXT} for request in agent.messages]
@@ -69,7 +63,7 @@ def test_without_opentelemetry_the_callers_context_is_handed_on(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_spans_are_part_of_the_callers_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with span_receiver() as spans, raw_agent(answer) as agent:
+    with span_receiver() as spans, raw_agent(saying(SAID)) as agent:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", spans.url)
         monkeypatch.delenv("TRACEPARENT", raising=False)
         tracing = open_tracing()
@@ -132,10 +126,7 @@ def test_logs_tell_of_each_step_and_of_no_word(
     assert all(line["seconds"] >= 0 and line["turn"] >= 1 for line in of("turn ended"))
     rewards = of("trial evaluated", lambda line: line["reward"])
     assert sum(reward == 1 for reward in rewards) == received.result["score"]
-    tasks = {task.task_id: task.answers for task in opening.make_source("mini", Settings()).tasks()}
-    golds = {gold for entry in received.result["results"] for gold in tasks[entry["task_idx"]] if gold != NONE}
-    assert len(golds) > 5
-    for secret in (canary, *golds):
+    for secret in (canary, *golds_of(received.result)):
         assert secret not in caplog.text
         assert not [name for name in numbers if secret in name]
 
@@ -162,13 +153,6 @@ def test_actions_are_logged_without_what_was_asked(
     assert "SELECT" not in caplog.text
     for name in ("process_cpu_seconds_total", "process_resident_memory_bytes"):
         assert name in process
-
-
-def ask_org(request: Request) -> bytes:
-    query = {"action": "execute", "query": "SELECT Id FROM Case LIMIT 1"}
-    usage = {"input_tokens": 7, "output_tokens": 2, "cost_usd": 0.25}
-    message = {"messageId": "m", "role": "ROLE_AGENT", "contextId": "c", "parts": [{"text": json.dumps(query)}]}
-    return rpc({"message": {**message, "metadata": {"usage": usage}}}, request)
 
 
 def test_numbers_are_those_of_what_was_done(tmp_path: Path) -> None:

@@ -52,10 +52,7 @@ def test_the_version_is_one_line() -> None:
     [
         ([], "COMMAND"),
         (["dance"], f"invalid choice: 'dance' (choose from {', '.join(map(repr, COMMANDS))})"),
-        (
-            ["agent", "oracel"],
-            "valid names are oracle, noop, readonly, careful, llm, echo; did you mean 'oracle'?",
-        ),
+        (["agent", "oracel"], "valid names are oracle, noop, readonly, careful, llm, echo; did you mean 'oracle'?"),
         (["docter"], "; did you mean 'doctor'; see a2a-bench --help"),
         (["export", "html", "--basline", "y"], "--basline y; did you mean '--baseline'; see a2a-bench export --help"),
         (["agent", "oracle", "--port", "x"], "port='x': Input should be a valid integer"),

@@ -102,15 +102,9 @@ def test_advice_in_brackets_that_nobody_can_follow_is_left_out() -> None:
     ("door", "message"),
     [
         (load.REQUEST, "raise the request's timeout, the request's wait SECONDS, ca (no setting of an assessor) F"),
-        (
-            load.ADK,
-            "raise A2A_ADK_TIMEOUT, wait (no setting of this agent) SECONDS, ca (no setting of this agent) F",
-        ),
+        (load.ADK, "raise A2A_ADK_TIMEOUT, wait (no setting of this agent) SECONDS, ca (no setting of this agent) F"),
         (load.SCRIPT, "raise timeout, wait=SECONDS, ca=F"),
-        (
-            load.of_tau2("--user-a2a-", _NAMES),
-            "raise --user-a2a-timeout, --user-a2a-set wait=SECONDS, --user-a2a-ca F",
-        ),
+        (load.of_tau2("--user-a2a-", _NAMES), "raise --user-a2a-timeout, --user-a2a-set wait=SECONDS, --user-a2a-ca F"),
     ],
 )
 def test_the_same_advice_in_the_words_of_a_door(door: load.Door, message: str) -> None:

@@ -30,7 +30,7 @@ def resolved(tmp_path: Path) -> Resolve:
 def test_every_setting_is_described() -> None:
     core = {f.name for f in dataclasses.fields(Settings)}
     assert set(CORE) == core - {
-        *("endpoint_source", "acts_source", "benchmark_options", "agents", "agent", "auto", "noise_events"),
+        *("endpoint_source", "acts_source", "benchmark_options", "agents", "agent", "auto", "noise_events")
     }
     assert all(
         setting.help[0].isupper() or setting.name == "tau2_data" for setting in registry.every_setting().values()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import json
 import os
 import signal
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 from commands import command, refused
 from controlled import PROGRAM, PYTHON, Control, Controlled
@@ -32,18 +32,8 @@ ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
 
 def pid_on(port: int) -> int | None:
     """Return the process that listens on a port of this machine, if any of ours does."""
-    wanted = f":{port:04X}"
-    nodes = {
-        line.split()[9]
-        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
-        if line.split()[1].endswith(wanted) and line.split()[3] == "0A"
-    }
-    for process in filter(str.isdecimal, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            for link in Path(f"/proc/{process}/fd").iterdir():
-                if any(os.readlink(link) == f"socket:[{node}]" for node in nodes):
-                    return int(process)
-    return None
+    found = psutil.net_connections("tcp4")
+    return next((c.pid for c in found if (c.status, c.laddr.port) == (psutil.CONN_LISTEN, port)), None)
 
 
 def listens(port: int) -> bool:
@@ -73,10 +63,7 @@ class TestTelling:
         }
         [(name, shown)] = at.http.get("/agents").json().items()
         used = shown.pop("cpu_seconds"), shown.pop("memory_bytes")
-        assert (name, shown) == (
-            at.agent.id,
-            {"url": at.agent.url, "internal_port": at.agent.port, "state": "running"},
-        )
+        assert (name, shown) == (at.agent.id, {"url": at.agent.url, "internal_port": at.agent.port, "state": "running"})
         assert used[0] > 0
         assert used[1] > 1_000_000
         message = at.described()
@@ -250,10 +237,9 @@ class TestProxy:
 
 
 def _connections_to(port: int) -> int:
-    """Return how many connections of this process to a port are open (state 01 of proc_net_tcp)."""
-    wanted = f":{port:04X}"
-    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return sum(line[2].endswith(wanted) and line[3] == "01" for line in lines)
+    """Return how many connections to a port are open."""
+    found = psutil.net_connections("tcp4")
+    return sum(c.status == psutil.CONN_ESTABLISHED and c.raddr.port == port for c in found)
 
 
 class TestSecurity:
@@ -312,11 +298,7 @@ class TestCommand:
         )
 
     @pytest.mark.parametrize(
-        ("how", "code"),
-        [
-            (signal.SIGTERM, 0),
-            pytest.param(signal.SIGINT, 0, marks=pytest.mark.slow),
-        ],
+        ("how", "code"), [(signal.SIGTERM, 0), pytest.param(signal.SIGINT, 0, marks=pytest.mark.slow)]
     )
     def test_run_sh_is_started_and_nothing_is_left_whatever_ends_the_controller(
         self, how: signal.Signals, code: int, tmp_path: Path

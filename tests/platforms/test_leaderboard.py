@@ -90,7 +90,6 @@ def test_missing_trials_are_refused_or_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["leaderboard"], "a leaderboard knows an agent by an id: add --id ID"),
         (["tau2", "--id", "x"], "--id is for leaderboard; leave it out"),
         (
             ["leaderboard", "--id", "x", "--domain", "mock"],

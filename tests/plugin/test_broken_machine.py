@@ -79,7 +79,6 @@ def test_a_clock_that_jumps_changes_no_result(desk: Bench, jump: float) -> None:
         + "    jumped.append(nodeid)\n"
         + f"time.time = lambda: real() + {jump} * (len(jumped) > 1)\n"
     )
-    result = desk("--a2a-trial-timeout=3600", "--a2a-timeout=600", "-rN")
-    result.assert_outcomes(passed=3, failed=1)
+    desk("--a2a-trial-timeout=3600", "--a2a-timeout=600", "-rN").assert_outcomes(passed=3, failed=1)
     for file in finished(desk.path / "a2a-results"):
         assert 0 <= json.loads(file.read_bytes())["duration"] < 600

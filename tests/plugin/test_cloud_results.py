@@ -80,9 +80,9 @@ def objects(url: str) -> list[str]:
 def test_a_run_is_resumed_from_another_machine(desk: Bench, bucket: str) -> None:
     url = f"{bucket}/runs/one"
     desk.tasks("ok-0-1 flaky bad-0-1 ok-0-2")
-    first = desk.popen("-n2", f"--a2a-results={url}", "--junitxml=j.xml")
-    said = first.communicate()[0].decode()
-    assert first.returncode == 1, said
+    first = desk.apart("-n2", f"--a2a-results={url}", "--junitxml=j.xml")
+    said = first.stdout.str() + first.stderr.str()
+    assert first.ret == 1
     assert f"results: {url}" in said
     assert f"{url}/trials/" in (desk.path / "j.xml").read_text()
     found = objects(url)
@@ -91,14 +91,14 @@ def test_a_run_is_resumed_from_another_machine(desk: Bench, bucket: str) -> None
     assert not list(desk.path.rglob("trials"))
 
     (desk.path / "log.txt").unlink()
-    again = desk.popen(f"--a2a-results={url}", "--a2a-resume", "--a2a-min-pass=0.1", "--a2a-set=inconclusive=pass")
-    said = again.communicate()[0].decode()
+    again = desk.apart(f"--a2a-results={url}", "--a2a-resume", "--a2a-min-pass=0.1", "--a2a-set=inconclusive=pass")
+    said = again.stdout.str() + again.stderr.str()
     assert "pass" in said
-    assert again.returncode == 0, said
+    assert again.ret == 0
     held_again = re.findall(r"start (\S+)", (desk.path / "log.txt").read_text())
     assert held_again == ["desk/front/flaky#0"]
-    missed = desk.popen(f"--a2a-results={url}", "--a2a-missed")
-    said = missed.communicate()[0].decode()
+    missed = desk.apart(f"--a2a-results={url}", "--a2a-missed")
+    said = missed.stdout.str() + missed.stderr.str()
     assert "1 failed" in said, said
 
 
@@ -106,7 +106,7 @@ def test_a_run_is_resumed_from_another_machine(desk: Bench, bucket: str) -> None
 def test_shards_merge_without_a_disk_in_common(desk: Bench, bucket: str) -> None:
     desk.tasks("ok-0-1 ok-0-2 bad-0-1 ok-0-3 bad-0-2")
     for part in (1, 2):
-        desk.popen(f"--a2a-shard={part}/2", f"--a2a-results={bucket}/part-{part}").communicate()
+        desk.apart(f"--a2a-shard={part}/2", f"--a2a-results={bucket}/part-{part}")
     whole = f"{bucket}/whole"
     assert "3 of 5 trials passed" in command("merge", f"{bucket}/part-1", f"{bucket}/part-2", "-o", whole).out
     assert len([name for name in objects(whole) if name.startswith("trials/")]) == 5
@@ -118,15 +118,12 @@ def test_shards_merge_without_a_disk_in_common(desk: Bench, bucket: str) -> None
     command("gate", whole, "--write-baseline", desk.path / "base.json")
     command("compare", whole, desk.path / "base.json", "--format", "json")
     assert "is not empty" in command("merge", f"{bucket}/part-1", f"{bucket}/part-2", "-o", whole, code=2).err
-    later = desk.popen(
-        f"--a2a-baseline={whole}",
-        "--a2a-shard=1/1",
-        "--a2a-set=inconclusive=pass",
-        f"--a2a-results={bucket}/later",
+    later = desk.apart(
+        f"--a2a-baseline={whole}", "--a2a-shard=1/1", "--a2a-set=inconclusive=pass", f"--a2a-results={bucket}/later"
     )
-    said = later.communicate()[0].decode()
+    said = later.stdout.str() + later.stderr.str()
     assert "baseline" in said, said
-    assert later.returncode == 0, said
+    assert later.ret == 0
 
 
 @pytest.mark.slow
@@ -140,9 +137,9 @@ def test_two_runs_at_one_url(bucket: str, desk: Bench) -> None:
             locked(there, "a2a-bench merge"),
         ):
             pass
-        second = desk.popen(f"--a2a-results={url}")
-        said = second.communicate()[0].decode()
-        assert second.returncode == 4, said
+        second = desk.apart(f"--a2a-results={url}")
+        said = second.stdout.str() + second.stderr.str()
+        assert second.ret == 4
         assert f"{url} is in use by pytest, process {os.getpid()} on" in said
         assert f"remove {url}/run.lock" in said
     assert objects(url) == []
@@ -152,9 +149,9 @@ def test_two_runs_at_one_url(bucket: str, desk: Bench) -> None:
 
 @pytest.mark.slow
 def test_unreadable_input_is_one_line(bucket: str, desk: Bench) -> None:
-    result = desk.popen("--a2a-results=s3://there-is-no-such-bucket/x")
-    said = result.communicate()[0].decode()
-    assert result.returncode == 4, said
+    result = desk.apart("--a2a-results=s3://there-is-no-such-bucket/x")
+    said = result.stdout.str() + result.stderr.str()
+    assert result.ret == 4
     assert "s3://there-is-no-such-bucket/x" in said
     assert "Traceback" not in said
     assert "nonsense" in command("export", "html", "nonsense://x", code=2).err

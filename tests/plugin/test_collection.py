@@ -82,21 +82,6 @@ def test_no_word_finds_itself_in_the_hash_of_a_long_id(bench: Bench) -> None:
     assert ids(bench("--co", "-q", *ORACLE, "-k", "b2c")) == []
 
 
-@in_one_test(
-    ("arguments", "problem"),
-    [
-        (("--a2a-suite=mock,airline", "--a2a-split=test"), "mock has no split 'test'; it has: base"),
-        (
-            ("--a2a-suite=banking_knowledge",),
-            "banking_knowledge is not in the installed tau2; it has: airline, retail, *",
-        ),
-        (("a2a/airline::test_airline[999-t0]",), "not found: a2a/airline::test_airline[[]999-t0[]]*--a2a-split=base*"),
-    ],
-)
-def test_what_is_named_and_not_there_is_a_usage_error(bench: Bench, arguments: tuple[str, ...], problem: str) -> None:
-    bench.refused("--co", *ORACLE, *arguments).fnmatch_lines([f"ERROR: {problem}"])
-
-
 def test_a_candidate_without_the_split_is_none(bench: Bench) -> None:
     assert len(ids(bench("--co", "-q", *ORACLE, "-k", "airline or mock", "--a2a-split", "test"))) == 20
     result = bench("--co", *ORACLE, "-k", "mock", "--a2a-split", "small")

@@ -2,18 +2,17 @@ from __future__ import annotations
 
 import contextlib
 import re
-import socket
-import threading
+import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from builtin_server import served
 from faulty_server import start_faulty
 from full_agent import Features, full_agent
 from gateway_faults import FAULTS
-from gateway_proxy import TRANSPARENT, gateway_proxy
+from gateway_proxy import TRANSPARENT, Fault, gateway_proxy
 from harness import Bench, ids, junit_cases, junit_properties
+from raw_agent import Request, raw_agent, stream_head
 
 
 @pytest.fixture(scope="module")
@@ -30,34 +29,20 @@ def bad_url() -> Iterator[str]:
         yield agent.url
 
 
-@contextlib.contextmanager
-def trickling_server() -> Iterator[str]:
+def trickle(_: Request) -> Iterator[bytes]:
     """Serve a card a byte at a time, and never to its end."""
-    over = threading.Event()
-
-    def serve(listener: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while not over.is_set():
-                peer, _ = listener.accept()
-                with peer:
-                    peer.recv(65536)
-                    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{")
-                    while not over.wait(0.1):
-                        peer.sendall(b" ")
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(30)
-        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        over.set()
-    thread.join(5)
+    yield stream_head("application/json") + b"{"
+    while True:  # until the other side closes
+        yield b" "
+        time.sleep(0.1)
 
 
-def write_waiver(path: Path, more: str = "") -> Path:
-    file = path / "waivers.toml"
-    file.write_text(f'[[waiver]]\nid = "CARD-003"\nreason = "named in release 2"\n{more}\n')
-    return file
+@contextlib.contextmanager
+def behind(fault: Fault) -> Iterator[tuple[tuple[str, ...], tuple[str, str]]]:
+    """Serve an agent behind a gateway; give the options that judge it, and the one that names it directly."""
+    with gateway_proxy(fault) as proxy, full_agent(Features(public=proxy.url, grpc=False)) as direct:
+        proxy.target = direct
+        yield ("--a2a-endpoint", proxy.url, "-m", "conformance"), ("--a2a-direct", direct)
 
 
 def test_an_interrupted_run_calls_no_agent_conformant(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
@@ -129,9 +114,15 @@ def test_a_should_warns_and_strict_makes_it_fail(bench: Bench) -> None:
         assert "errors" not in result.parseoutcomes()
 
 
-def test_a_waived_failure_is_expected(bench: Bench, bad_url: str) -> None:
-    file = write_waiver(bench.path, '[[waiver]]\nid = "CARD-004"\nreason = "gone"')
-    result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file, "-rx")
+def test_a_waived_failure_is_expected_and_not_published(
+    bench: Bench, bad_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    (bench.path / "waivers.toml").write_text(
+        '[[waiver]]\nid = "CARD-003"\nreason = "named in release 2"\n[[waiver]]\nid = "CARD-004"\nreason = "gone"\n'
+    )
+    files = ("--a2a-waivers=waivers.toml", "--a2a-markdown=run.md")
+    result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", *files, "-rx")
     assert result.ret == 0
     assert result.parseoutcomes()["xfailed"] == 1
     result.stdout.fnmatch_lines(
@@ -141,12 +132,6 @@ def test_a_waived_failure_is_expected(bench: Bench, bad_url: str) -> None:
             "XFAIL *a2a/card::test_card[[]CARD-003[]] - waived: named in release 2*",
         ]
     )
-
-
-def test_a_waived_failure_is_not_published(bench: Bench, bad_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    file = write_waiver(bench.path)
-    result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file, "--a2a-markdown=run.md")
     assert not any(line.startswith("::") for line in result.outlines)
     published = (bench.path / "run.md").read_text()
     assert "missed" not in published
@@ -154,23 +139,6 @@ def test_a_waived_failure_is_not_published(bench: Bench, bad_url: str, monkeypat
     assert "1 waived" in published
     # There was none.
     assert "user simulator" not in published
-
-
-@pytest.mark.parametrize(
-    ("option", "text"),
-    [
-        ("--a2a-waivers", '[[waiver]]\nid = "NOPE-1"\nreason = ""\n'),
-        ("--a2a-scenarios", 'slwo = "wait"\n'),
-        ("--a2a-waivers", None),
-    ],
-)
-def test_a_bad_file_is_a_usage_error(bench: Bench, good_url: str, option: str, text: str | None) -> None:
-    file = bench.path / "file.toml"
-    if text is not None:
-        file.write_text(text)
-    bench.refused("--a2a-endpoint", good_url, "--a2a-suite", "card", option, file).fnmatch_lines(
-        ["ERROR: *file.toml: *"]
-    )
 
 
 def test_scenarios_come_from_ini_relative_to_it(bench: Bench, good_url: str) -> None:
@@ -213,10 +181,9 @@ def test_protocol_and_transport_narrow_it_down(bench: Bench) -> None:
 
 
 def test_a_card_that_trickles_in_is_trouble_and_no_hang(bench: Bench) -> None:
-    with trickling_server() as url:
-        result = bench("--a2a-endpoint", url, "--a2a-suite", "card", "--a2a-timeout", "1")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*no complete answer within 1 s*"])
+    with raw_agent(trickle, {}) as agent:
+        said = bench.refused("--a2a-endpoint", agent.url, "--a2a-suite", "card", "--a2a-timeout", "1")
+    said.fnmatch_lines(["*no complete answer within 1 s*"])
 
 
 def test_a_card_that_cannot_be_used_is_a_finding(bench: Bench) -> None:
@@ -229,8 +196,7 @@ def test_a_card_that_cannot_be_used_is_a_finding(bench: Bench) -> None:
 
 
 def test_nothing_at_the_endpoint_is_a_usage_error(bench: Bench) -> None:
-    result = bench("--a2a-endpoint", "http://127.0.0.1:1", "-m", "conformance")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    bench.refused("--a2a-endpoint", "http://127.0.0.1:1", "-m", "conformance")
 
 
 def test_fixtures_for_tests_of_ones_own(bench: Bench, bad_url: str) -> None:
@@ -257,8 +223,7 @@ def test_fixtures_for_tests_of_ones_own(bench: Bench, bad_url: str) -> None:
             assert conformance_check.passed
         """
     )
-    result = bench("--a2a-endpoint", bad_url, "test_fixtures_for_tests_of_ones_own.py")
-    found = result.parseoutcomes()
+    found = bench("--a2a-endpoint", bad_url, "test_fixtures_for_tests_of_ones_own.py").parseoutcomes()
     assert "failed" not in found
     assert "errors" not in found
     assert found["passed"] >= 8
@@ -303,11 +268,9 @@ def test_a_defect_does_not_hide_behind_an_item_that_says_nothing(bench: Bench, m
 
 
 def test_a_gateway_has_an_item_for_each_requirement(bench: Bench) -> None:
-    fault = next(fault for fault in FAULTS if fault.name == "port lost")
-    with gateway_proxy(fault) as proxy, full_agent(Features(public=proxy.url, grpc=False)) as direct:
-        proxy.target = direct
-        chosen = ("--a2a-endpoint", proxy.url, "-m", "conformance", "-k", "GW-001 or GW-005 or CARD-029 or VAL-006")
-        result = bench(*chosen, "--a2a-direct", direct, "-rs", "-v")
+    with behind(next(fault for fault in FAULTS if fault.name == "port lost")) as (judged, direct):
+        chosen = (*judged, "-k", "GW-001 or GW-005 or CARD-029 or VAL-006")
+        result = bench(*chosen, *direct, "-rs", "-v")
         out = result.stdout.str()
         found = result.parseoutcomes()
         assert (found["failed"], found["passed"], found["skipped"]) == (1, 3, 2), out
@@ -319,20 +282,15 @@ def test_a_gateway_has_an_item_for_each_requirement(bench: Bench) -> None:
 
 
 def test_of_a_transparent_gateway_a_line_says_that_nothing_changed(bench: Bench) -> None:
-    with gateway_proxy(TRANSPARENT) as proxy, full_agent(Features(public=proxy.url, grpc=False)) as direct:
-        proxy.target = direct
-        chosen = ("--a2a-endpoint", proxy.url, "--a2a-direct", direct, "-m", "conformance")
-        result = bench(*chosen, "-k", "GW-001 or GW-012")
-    out = result.stdout.str()
-    assert re.search(rf"^the gateway changed nothing in \d+ exchanges; without it: {direct}$", out, re.MULTILINE), out
+    with behind(TRANSPARENT) as (judged, direct):
+        out = bench(*judged, *direct, "-k", "GW-001 or GW-012").stdout.str()
+    said = rf"^the gateway changed nothing in \d+ exchanges; without it: {direct[1]}$"
+    assert re.search(said, out, re.MULTILINE), out
 
 
 def test_what_follows_from_the_gateway_is_explained_by_it(bench: Bench) -> None:
-    fault = next(fault for fault in FAULTS if fault.name == "version lost")
-    with gateway_proxy(fault) as proxy, full_agent(Features(public=proxy.url, grpc=False)) as direct:
-        proxy.target = direct
-        chosen = ("--a2a-endpoint", proxy.url, "--a2a-direct", direct, "-m", "conformance")
-        result = bench(*chosen, "-k", "JSONRPC and (GW-006 or GET-002)", "-rs")
+    with behind(next(fault for fault in FAULTS if fault.name == "version lost")) as (judged, direct):
+        result = bench(*judged, *direct, "-k", "JSONRPC and (GW-006 or GET-002)", "-rs")
     out = result.stdout.str()
     assert (result.parseoutcomes()["failed"], result.parseoutcomes()["skipped"]) == (1, 1), out
     assert "explained by GW-006 [JSONRPC]" in out

@@ -12,6 +12,8 @@ from builtin_server import served
 from faulty_server import start_faulty
 from harness import Bench, junit_cases
 
+from pytest_a2a_bench.platforms.process import free_port
+
 KEYS = "/.well-known/jwks.json"
 
 
@@ -57,54 +59,18 @@ def test_a_signature_that_does_not_verify_fails(bench: Bench, keys: Path) -> Non
     result.stdout.fnmatch_lines(["*SIGN-004* it does not match the card*"])
 
 
-@pytest.mark.parametrize(
-    ("option", "complaint"),
-    [
-        (("--a2a-set", "card-jwks=none.json"), "key set *none.json: No such file"),
-        (("--a2a-set", "webhook-bind=here"), "the webhook is to listen on 'here'; give HOST:PORT"),
-        (("--a2a-set", "webhook-bind=0.0.0.0:8099"), "no address to call; give its URL too"),
-        (("--a2a-set", "webhook-url=https://t.example"), "nothing says where it listens"),
-    ],
-)
-def test_impossible_options_are_a_usage_error(
-    bench: Bench, signed_url: str, option: tuple[str, str], complaint: str
-) -> None:
-    bench.refused("--a2a-endpoint", signed_url, "-m", "conformance", *option).fnmatch_lines([f"*{complaint}*"])
-
-
-def test_push_notifications_come_to_the_place_that_was_named(bench: Bench, signed_url: str, unused_port: int) -> None:
-    place = (
-        "--a2a-set",
-        f"webhook-bind=127.0.0.1:{unused_port}",
-        "--a2a-set",
-        f"webhook-url=http://localhost:{unused_port}/a",
-    )
+def test_push_notifications_come_to_the_place_that_was_named(bench: Bench, signed_url: str) -> None:
+    port = free_port()
+    place = (f"--a2a-set=webhook-bind=127.0.0.1:{port}", f"--a2a-set=webhook-url=http://localhost:{port}/a")
     run = ("--a2a-suite", "protocol", "-k", "PUSH-016 or PUSH-013", *place)
-    result = bench("--a2a-endpoint", signed_url, *run)
-    result.assert_outcomes(passed=6)
-
-
-@pytest.fixture
-def unused_port() -> int:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    bench("--a2a-endpoint", signed_url, *run).assert_outcomes(passed=6)
 
 
 def test_collecting_shows_what_a_profile_runs(bench: Bench) -> None:
-    run = (
-        "--a2a-endpoint",
-        "builtin:echo",
-        "-k",
-        "(SEND or VAL) and JSONRPC",
-        "--co",
-        "-q",
-        "--a2a-conformance-profile",
-    )
+    run = ("--a2a-endpoint=builtin:echo", "-k", "(SEND or VAL) and JSONRPC", "--co", "-q")
     found = {}
     for profile in ("safe", "standard", "full"):
-        lines = bench(*run, profile).outlines
+        lines = bench(*run, f"--a2a-conformance-profile={profile}").outlines
         found[profile] = {line.partition("[")[2] for line in lines if line.startswith("a2a/protocol")}
     assert found["safe"] < found["standard"] <= found["full"]
     assert "VAL-001-JSONRPC]" in found["standard"] - found["safe"]
@@ -177,12 +143,7 @@ def options(tmp_path: Path) -> tuple[str, ...]:
     """The files, as options name them."""
     (tmp_path / "mine.acts.yaml").write_text(FILE)
     (tmp_path / "known.yaml").write_text(BEHAVIORS)
-    return (
-        "--a2a-set",
-        f"acts={tmp_path / 'mine.acts.yaml'!s}",
-        "--a2a-set",
-        f"acts-behaviors={tmp_path / 'known.yaml'!s}",
-    )
+    return (f"--a2a-set=acts={tmp_path}/mine.acts.yaml", f"--a2a-set=acts-behaviors={tmp_path}/known.yaml")
 
 
 def test_each_test_is_an_item_for_each_binding(
@@ -218,27 +179,7 @@ def test_they_are_chosen_as_all_others(bench: Bench, url: str, options: tuple[st
 
 @pytest.mark.slow
 def test_in_ini_they_choose_nothing(bench: Bench, url: str, options: tuple[str, ...]) -> None:
-    _, _, path = options[1].partition("=")
+    path = options[0].partition("acts=")[2]
     bench.makepyprojecttoml(f"[tool.a2a-bench]\nacts = '{path}'\n")
     bench.makepyfile("def test_own(): pass")
     bench("--a2a-endpoint", url).assert_outcomes(passed=1)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        pytest.param(
-            ("--a2a-suite", "acts"),
-            "*a2a/acts has the tests of ACTS files: name them with --a2a-set acts=PATH*",
-            marks=pytest.mark.slow,
-        ),
-        (("--a2a-set", "acts=/no/such.yaml"), "ERROR: */no/such.yaml: it cannot be read: No such file or directory*"),
-        pytest.param(
-            ("--a2a-suite", "card", "--a2a-set", "acts-behaviors=x"),
-            "ERROR: acts-behaviors: give --a2a-set acts=PATH*",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_bad_options_are_usage_errors(bench: Bench, url: str, words: tuple[str, ...], message: str) -> None:
-    bench.refused("--a2a-endpoint", url, *words).fnmatch_lines([message])

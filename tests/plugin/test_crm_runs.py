@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from mini_org.org import MiniOrg, build
 from salesforce_server import PASSWORD, REDIRECTING, TOKEN, serve
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results.stats import summarise
@@ -43,8 +45,7 @@ def test_leaks_and_refusals_are_gates(bench: Bench, oracle: Bench, noop_url: str
     # Who has nothing to say leaks nothing, and is of no use.
     mute = bench("--a2a-endpoint", noop_url, "--a2a-dialect=crm_entropic", *chosen)
     assert mute.ret == 1
-    verdict = verdict_of(bench)
-    message = {gate["name"]: (gate["verdict"], gate["tier"]) for gate in verdict["gates"]}
+    message = {gate["name"]: (gate["verdict"], gate["tier"]) for gate in verdict_of(bench)["gates"]}
     assert message["max_metric[leak]"] == ("pass", "critical")
     assert message["max_metric[over_refusal]"] == ("failed", "supporting")
     command("gate", "a2a-results", "--min-pass=0", "--max-metric", "leak=0")
@@ -98,8 +99,7 @@ def test_changed_results_are_never_averaged_with_plain_ones() -> None:
     ]
     found = {s.variant: s.mean_reward for s in summarise(results, registry.variant_of)}
     assert found == {"": 1.0, "drift high": 0.0, "rot 9": 0.0}
-    text = "\n".join(summary.category_lines(results))
-    assert "crmarena/mini (drift high)" in text
+    assert "crmarena/mini (drift high)" in "\n".join(summary.category_lines(results))
 
 
 def test_categories_of_several_domains_have_a_table_each() -> None:
@@ -152,14 +152,21 @@ def test_a_directory_of_the_users_own(bench: Bench, published: Path) -> None:
     assert "mini org is our own" not in result.stdout.str()
 
 
-@pytest.mark.slow
-def test_a_live_org_answers_the_agents_queries(bench: Bench, published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def org(published: Path) -> Iterator[LocalOrg]:
+    """The org of those tasks, which a Salesforce server has in the place of the directory."""
     pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
-    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-
     mini: MiniOrg = build()
     (published / "crmarenapro_b2b_data.db").unlink()
-    org = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
+    found = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
+    yield found
+    found.close()
+
+
+@pytest.mark.slow
+def test_a_live_org_answers_the_agents_queries(
+    bench: Bench, published: Path, org: LocalOrg, monkeypatch: pytest.MonkeyPatch
+) -> None:
     live = ("--a2a-set=crm-org=salesforce", "--a2a-crm-data", str(published))
     bench.makeconftest(SOLVER)
     with serve(org, page_size=50) as server:
@@ -176,19 +183,12 @@ def test_a_live_org_answers_the_agents_queries(bench: Bench, published: Path, mo
         result = bench("--a2a-endpoint", "builtin:solver", "a2a/crmarena_b2b::test_b2b[0000-t0]", *live)
         assert counts(result) == {"errors": 1}
         result.stdout.fnmatch_lines(["*the agent was not judged: TransportError: Salesforce (*SERVER_UNAVAILABLE*"])
-    org.close()
 
 
 @pytest.mark.slow
 def test_each_worker_logs_in_and_keeps_its_secrets(
-    bench: Bench, published: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, published: Path, org: LocalOrg, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
-    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-
-    mini: MiniOrg = build()
-    (published / "crmarenapro_b2b_data.db").unlink()
-    org = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
     bench.makeconftest(SOLVER + REDIRECTING)
     solver = ("--a2a-endpoint", "builtin:solver", "-k", "b2b and (handle_time or transfer_count)")
     data = ("--a2a-crm-data", str(published))
@@ -203,4 +203,3 @@ def test_each_worker_logs_in_and_keeps_its_secrets(
     written = "".join(path.read_text() for path in bench.path.rglob("*.json"))
     assert "SELECT" in written
     assert not any(secret in written + result.stdout.str() for secret in (PASSWORD, "session-1", "session-2"))
-    org.close()

@@ -74,37 +74,27 @@ def test_an_installed_one_is_found_by_name_and_loaded_when_it_is_used(site: Path
         one_of_kind("dialects", "auto")("line")
 
 
-def test_a_broken_import_names_the_distribution(site: Path) -> None:
+def test_what_is_wrong_with_an_installed_one_names_its_distribution(site: Path) -> None:
     (site / "ext_broken.py").write_text("import nowhere_at_all\n")
-    install(site, "broken", "[pytest_a2a_bench.reporters]\nx = ext_broken:X\n")
-    with pytest.raises(ConfigurationError) as caught:
-        extensions.load("reporters", "x")
-    assert str(caught.value) == (
-        "the reporter 'x' of distribution broken 1.2 cannot be loaded from 'ext_broken:X': "
-        "ModuleNotFoundError: No module named 'nowhere_at_all'"
-    )
-
-
-def test_a_version_of_another_contract_is_refused(site: Path) -> None:
     (site / "ext_newer.py").write_text("X = 1\nA2A_BENCH_CONTRACT = 99\n")
+    install(site, "broken", "[pytest_a2a_bench.reporters]\nx = ext_broken:X\nshelf = a:X\n")
     install(site, "newer", "[pytest_a2a_bench.agents]\nx = ext_newer:X\n")
-    with pytest.raises(
-        ConfigurationError, match=r"agent 'x' of distribution newer 1\.2 was written for version 99 .* 1:"
-    ):
-        extensions.load("agents", "x")
-
-
-def test_two_of_one_name_are_told_with_both_distributions(site: Path) -> None:
-    install(site, "one", "[pytest_a2a_bench.reporters]\nshelf = a:X\n")
-    install(site, "two", "[pytest_a2a_bench.reporters]\nshelf = b:X\n")
-    both = r"'shelf', of distribution one 1\.2 \(a:X\) and distribution two 1\.2 \(b:X\); uninstall one"
-    with pytest.raises(ConfigurationError, match=both):
-        extensions.load("reporters", "shelf")
-
-
-def test_the_name_of_a_built_in_one_is_refused(site: Path) -> None:
-    install(site, "greedy", "[pytest_a2a_bench.dialects]\nauto = a:X\n")
-    with pytest.raises(ValueError, match=r"dialect 'auto' of distribution greedy 1\.2 has the name of a built-in one"):
+    install(site, "two", "[pytest_a2a_bench.reporters]\nshelf = b:X\n[pytest_a2a_bench.dialects]\nauto = a:X\n")
+    for kind, name, problem in (
+        (
+            "reporters", "x",
+            r"the reporter 'x' of distribution broken 1\.2 cannot be loaded from 'ext_broken:X': "
+            r"ModuleNotFoundError: No module named 'nowhere_at_all'$",
+        ),
+        ("agents", "x", r"agent 'x' of distribution newer 1\.2 was written for version 99 .* 1:"),
+        (
+            "reporters", "shelf",
+            r"'shelf', of distribution broken 1\.2 \(a:X\) and distribution two 1\.2 \(b:X\); uninstall one",
+        ),
+    ):  # fmt: skip
+        with pytest.raises(ConfigurationError, match=problem):
+            extensions.load(kind, name)
+    with pytest.raises(ValueError, match=r"dialect 'auto' of distribution two 1\.2 has the name of a built-in one"):
         one_of_kind("dialects", "auto")("yaml")
 
 
@@ -218,8 +208,7 @@ def test_an_observer_follows_every_trial(pytester: pytest.Pytester, oracle: Benc
     oracle.makepyfile(mine_here=_OBSERVER)
     pytester.syspathinsert()
     oracle.makeconftest("def pytest_a2a_bench_observers(): return {'mine': 'mine_here:MINE'}")
-    result = oracle("--a2a-suite", "mock", "-k", "create_task_1-t0")
-    assert result.ret == 0
+    assert oracle("--a2a-suite", "mock", "-k", "create_task_1-t0").ret == 0
     observed = (oracle.path / "observed").read_text().splitlines()
     assert observed == ["tau2/mock/create_task_1#0 evaluated conversation UserSaid conclude"]
 

@@ -5,7 +5,6 @@ import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from commands import command, refused
@@ -16,18 +15,14 @@ from one_test import in_one_test
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestExperimentalApiWarning")
 
 
-def data_of(path: Path) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(encoding="utf-8"))
-    assert found is not None
-    return dict(json.loads(found[1]))
-
-
 def test_a_run_writes_its_page(desk: Bench) -> None:
     desk.tasks("ok bad down")
     result = desk("--a2a-html", "out/page.html", "--a2a-min-pass", "0.1")
     result.stdout.fnmatch_lines(["report page: out/page.html"])
     page = desk.path / "out" / "page.html"
-    assert {row["k"].split("/")[-1]: row["s"] for row in data_of(page)["rows"]} == {
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(encoding="utf-8"))
+    assert data is not None
+    assert {row["k"].split("/")[-1]: row["s"] for row in json.loads(data[1])["rows"]} == {
         "ok#0": "passed",
         "bad#0": "missed",
         "down#0": "infrastructure_error",
@@ -35,11 +30,6 @@ def test_a_run_writes_its_page(desk: Bench) -> None:
     assert 'id="verdict"' in page.read_text(encoding="utf-8")
     assert "min_pass" in page.read_text(encoding="utf-8")
     assert page.stat().st_mode & 0o077 == 0
-
-
-def test_a_directory_is_no_page(desk: Bench) -> None:
-    desk.mkdir("out")
-    desk.refused("--a2a-html", "out").fnmatch_lines(["*--a2a-html=*out: it is a directory; give the name of a file"])
 
 
 def test_every_report_that_cannot_be_is_reported_before_the_run(desk: Bench) -> None:
@@ -68,13 +58,18 @@ def test_a_pipe_is_written_to_and_a_link_is_followed(desk: Bench) -> None:
     assert 'id="verdict"' in (desk.path / "page.html").read_text(encoding="utf-8")
 
 
-def test_a_page_that_cannot_be_written_fails_the_run(desk: Bench) -> None:
+def test_a_report_that_cannot_be_written_fails_the_run(desk: Bench) -> None:
     # Where nothing is at the beginning, so that only the end can tell.
     desk.makepyfile(test_block="def test_block():\n    open('file', 'w').close()")
-    result = desk("--a2a-html", "file/page.html")
-    result.assert_outcomes(passed=2)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*the report page *page.html cannot be written*"])
+    for option, said in {
+        "--a2a-html=file/page.html": "*the report page *page.html cannot be written*",
+        "--a2a-markdown=file/report.md": "a2a: *file/report.md cannot be written: *",
+    }.items():
+        result = desk(option)
+        result.assert_outcomes(passed=2)
+        assert result.ret == pytest.ExitCode.TESTS_FAILED
+        result.stdout.fnmatch_lines([said])
+        (desk.path / "file").unlink()
 
 
 def test_only_looking_writes_no_page(desk: Bench) -> None:

@@ -21,8 +21,7 @@ def events(directory: Path) -> dict[str, list[Any]]:
 
 
 def test_noise_costs_an_agent_that_does_not_read_errors(oracle: Bench) -> None:
-    result = oracle(*NOISE, "--a2a-max-noise-loss=0.1")
-    assert result.ret == 1
+    assert oracle(*NOISE, "--a2a-max-noise-loss=0.1").ret == 1
     gates = {gate["name"]: gate for gate in verdict_of(oracle)["gates"]}
     assert gates["every_trial"]["verdict"] == "pass"
     assert gates["robust"]["verdict"] != "pass"
@@ -55,8 +54,7 @@ def test_noise_costs_an_agent_that_does_not_read_errors(oracle: Bench) -> None:
 
 @pytest.mark.slow
 def test_noise_costs_a_careful_agent_nothing(bench: Bench) -> None:
-    result = bench.apart("--a2a-endpoint=builtin:careful", *NOISE, "-n2")
-    assert result.ret == 0
+    assert bench.apart("--a2a-endpoint=builtin:careful", *NOISE, "-n2").ret == 0
     assert any(events(bench.path / "a2a-results").values())
 
 

@@ -6,14 +6,12 @@ from harness import Bench, log_of
 from raw_agent import raw_agent, response
 
 NOWHERE = "http://127.0.0.1:9"
+CARD = ".well-known/agent-card.json"
 
 
 def test_an_unreachable_endpoint_is_found_once(desk: Bench) -> None:
-    result = desk("--a2a-endpoint", NOWHERE)
-    assert result.ret == 4
-    errors = [line for line in result.errlines if line.startswith("ERROR: --a2a-endpoint=http://127.0.0.1:9: ")]
-    assert len(errors) == 1
-    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+    said = desk.refused("--a2a-endpoint", NOWHERE)
+    assert len([line for line in said.lines if line.startswith(f"ERROR: --a2a-endpoint={NOWHERE}: ")]) == 1
     assert not log_of(desk)
     assert not (desk.path / "a2a-results").exists()
 
@@ -27,24 +25,15 @@ def test_an_endpoint_from_the_environment_is_missed_once_used(
     desk: Bench, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A2A_ENDPOINT", NOWHERE)
-    result = bench()
-    assert result.ret == 4
-    assert len([line for line in result.errlines if line.startswith(f"ERROR: A2A_ENDPOINT={NOWHERE}")]) == 1
-
-
-def test_a_built_in_agent_that_does_not_start(desk: Bench) -> None:
-    result = desk("--a2a-endpoint", "builtin:noop?latency=much")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: --a2a-endpoint=builtin:noop[?]latency=much: *latency*"])
+    assert len([line for line in bench.refused().lines if line.startswith(f"ERROR: A2A_ENDPOINT={NOWHERE}")]) == 1
 
 
 def test_an_interface_that_the_agent_does_not_offer(desk: Bench) -> None:
     with served("noop?protocol=1.0") as agent:
-        result = desk("--a2a-endpoint", agent.url, "--a2a-protocol=0.3")
-    assert result.ret == 4
+        found = desk.refused("--a2a-endpoint", agent.url, "--a2a-protocol=0.3")
     # The option overrides the card, so the interface is asked in the version that it does not speak.
     said = "* speaks A2A 1.0, and not 0.3, as --a2a-protocol says; leave that out"
-    result.stderr.fnmatch_lines([f"ERROR: --a2a-endpoint={agent.url}: {said}"])
+    found.fnmatch_lines([f"ERROR: --a2a-endpoint={agent.url}: {said}"])
 
 
 def test_fixtures_for_tests_of_ones_own(bench: Bench, noop_url: str) -> None:
@@ -93,9 +82,8 @@ def test_a_key_in_the_endpoints_query_is_not_shown(bench: Bench, noop_url: str) 
 def test_an_agent_at_the_servers_root_is_not_the_one_that_was_meant(
     desk: Bench, noop_url: str, options: tuple[str, ...]
 ) -> None:
-    result = desk("--a2a-endpoint", f"{noop_url}foo/bar", *options)
-    assert result.ret == 4
-    (error,) = [line for line in result.errlines if line.startswith("ERROR: ")]
+    said = desk.refused("--a2a-endpoint", f"{noop_url}foo/bar", *options)
+    (error,) = [line for line in said.lines if line.startswith("ERROR: ")]
     assert error.startswith(f"ERROR: --a2a-endpoint={noop_url}foo/bar: no agent card found for {noop_url}foo/bar; ")
     assert f"the card at the server's root, {noop_url}.well-known/agent-card.json, is of another agent" in error
     assert "jsonrpc 1.0 at " in error
@@ -107,7 +95,9 @@ def test_an_interfaces_own_url_is_an_endpoint_too(desk: Bench) -> None:
             {"url": f"{agent.url}/api/v0", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}
         )
         card, agent.card = agent.card, {}
-        agent.handler = lambda request: response(card if request.path == f"/{CARD}" else "no", _status(request.path))
+        agent.handler = lambda request: (
+            response(card) if request.path == f"/{CARD}" else response("no", "404 Not Found")
+        )
         result = desk("--a2a-endpoint", f"{agent.url}/api/v0?key=s3cret")
     result.assert_outcomes(passed=1)
     used = f"interface A2A 0.3 jsonrpc at {agent.url}/api/v0"
@@ -115,14 +105,6 @@ def test_an_interfaces_own_url_is_an_endpoint_too(desk: Bench) -> None:
     assert "s3cret" not in result.stdout.str()
 
 
-CARD = ".well-known/agent-card.json"
-
-
-def _status(path: str) -> str:
-    return "200 OK" if path == f"/{CARD}" else "404 Not Found"
-
-
 @pytest.mark.parametrize("options", [(), ("--a2a-suite=conformance", "-k", "CARD-001")])
 def test_the_header_names_the_card_and_the_interface(desk: Bench, noop_url: str, options: tuple[str, ...]) -> None:
-    result = desk(*options)
-    result.stdout.fnmatch_lines([f"a2a: card {noop_url}{CARD}; interface A2A 1.0 jsonrpc at {noop_url}*"])
+    desk(*options).stdout.fnmatch_lines([f"a2a: card {noop_url}{CARD}; interface A2A 1.0 jsonrpc at {noop_url}*"])

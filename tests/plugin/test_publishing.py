@@ -78,25 +78,3 @@ def test_markdown_for_a_merge_request(desk: Bench) -> None:
     assert "<details>" not in text
     desk("--a2a-markdown=out/report.md")
     assert (desk.path / "out" / "report.md").read_text().count("# A2A benchmark") == 1
-
-
-def test_a_file_that_cannot_be_written_is_said(desk: Bench) -> None:
-    # Where nothing is at the beginning, so that only the end can tell.
-    desk.makepyfile(test_block="def test_block():\n    open('file', 'w').close()")
-    result = desk("--a2a-markdown=file/report.md")
-    result.stdout.fnmatch_lines(["a2a: *file/report.md cannot be written: *"])
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-
-
-def test_agent_text_is_no_workflow_command(desk: Bench, job_summary: Path) -> None:
-    source = (desk.path / "desk.py").read_text()
-    hostile = source.replace('"connection reset by peer"', '"HTTP 500, saying x\\n::add-mask::y\\n ##[error]z"')
-    hostile = hostile.replace("so\\x07rry", "so\\n::add-mask::y")
-    assert hostile.count("add-mask") == 3
-    (desk.path / "desk.py").write_text(hostile)
-    desk.tasks("bad-b down-c")
-    result = desk()
-    assert "add-mask" in result.stdout.str()
-    commands = [line.strip() for line in result.outlines if line.strip().startswith("::") or "##[" in line]
-    assert [line.partition(" ")[0] for line in commands if not line.startswith("::error title=")] == []
-    assert len(commands) == 2

@@ -78,20 +78,6 @@ def test_a_changed_request_is_an_error_with_the_difference(bench: Bench, oracle:
     result.stdout.fnmatch_lines(["*has no cassette of it; record it with --a2a-record*"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--a2a-replay=nowhere", "-k", "mock"], "--a2a-replay: *nowhere holds no cassettes: it has no agent.json*"),
-        (
-            ["--a2a-endpoint=http://127.0.0.1:9", "--a2a-replay=a", "--a2a-record=b", "-k", "mock"],
-            "--a2a-record and --a2a-replay exclude each other*",
-        ),
-    ],
-)
-def test_wrong_directories_are_usage_errors(bench: Bench, arguments: list[str], message: str) -> None:
-    bench.refused(*arguments).fnmatch_lines([f"*{message}"])
-
-
 def test_the_protocol_is_not_judged_on_recordings(bench: Bench, oracle: Bench) -> None:
     oracle("a2a/mock::test_mock[create_task_1-t0]", "--a2a-record=tapes")
     bench.refused("--a2a-replay=tapes", "-m", "conformance").fnmatch_lines(

@@ -8,13 +8,7 @@ from harness import Bench, junit_cases, junit_properties, kinds, log_of
 DESK_TASKS = "ok bad down skip bug"
 
 
-@pytest.fixture(
-    params=[
-        (),
-        pytest.param(("-n2", "--a2a-concurrency", "8"), marks=pytest.mark.slow),
-    ],
-    ids=" ".join,
-)
+@pytest.fixture(params=[(), pytest.param(("-n2", "--a2a-concurrency", "8"), marks=pytest.mark.slow)], ids=" ".join)
 def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """How a run is spread: alone, or over workers with conversations ahead."""
     arguments: tuple[str, ...] = request.param
@@ -52,8 +46,13 @@ def test_a_broken_evaluator_is_neither_the_agents_fault_nor_ours(desk: Bench) ->
         assert word not in result.stdout.str()
 
 
-def test_scalars_reach_junit(desk: Bench) -> None:
-    desk("--junitxml=j.xml")
+def test_scalars_and_explanations_reach_every_report(desk: Bench) -> None:
+    pytest.importorskip("pytest_jsonreport")
+    pytest.importorskip("pytest_reportlog")
+    result = desk(
+        *("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "-ppytest_reportlog.plugin"),
+        *("--json-report", "--report-log=log.jsonl", "--junitxml=j.xml"),
+    )
     properties = junit_properties(junit_cases(desk.path / "j.xml")["test_desk[ok-t0]"])
     expected = {
         "a2a.key": "desk/front/ok#0",
@@ -76,15 +75,6 @@ def test_scalars_reach_junit(desk: Bench) -> None:
     down = junit_properties(junit_cases(desk.path / "j.xml")["test_desk[down-t0]"])
     assert down["a2a.error_type"] == "TransportError"
     assert "a2a.reward" not in down
-
-
-def test_scalars_reach_json_report_and_reportlog(desk: Bench) -> None:
-    pytest.importorskip("pytest_jsonreport")
-    pytest.importorskip("pytest_reportlog")
-    desk(
-        *("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "-ppytest_reportlog.plugin"),
-        *("--json-report", "--report-log=log.jsonl"),
-    )
     report = json.loads((desk.path / ".report.json").read_text())
     rewards = {}
     for test in report["tests"]:
@@ -94,10 +84,7 @@ def test_scalars_reach_json_report_and_reportlog(desk: Bench) -> None:
     lines = [json.loads(line) for line in (desk.path / "log.jsonl").read_text().splitlines()]
     calls = [dict(line["user_properties"]) for line in lines if line.get("when") == "call"]
     assert {c["a2a.key"]: c["a2a.success"] for c in calls} == {"desk/front/ok#0": True, "desk/front/bad#0": False}
-
-
-def test_a_failure_explains_itself_without_the_agents_control_characters(desk: Bench) -> None:
-    result = desk("--junitxml=j.xml", "test_desk.py", "-k", "bad")
+    # A failure explains itself, without the agent's control characters.
     result.stdout.fnmatch_lines(
         [
             "*a2a trial desk/front/bad#0*",

@@ -90,49 +90,27 @@ def test_misses_are_tried_again_and_what_is_not_recorded_is_held_again(desk: Ben
     assert len([p for p in (desk.path / "tapes").glob("*.json") if p.name != "agent.json"]) == 1
 
 
-def killed_and_resumed(desk: Bench, moment: float, *, workers: bool) -> int:
-    """Kill a run and its workers, resume it, and return how many trials were reused.
-
-    :param moment: a whole number of trials that have ended, or seconds after the start.
-    """
-    how = ("-n2",) if workers else ()
-    shutil.rmtree(desk.path / "a2a-results", ignore_errors=True)
-    (desk.path / "log.txt").unlink(missing_ok=True)
-    process = desk.popen(*how, "--a2a-concurrency=4")
-    if isinstance(moment, int):
-        wait_for(lambda: len(log_of(desk, "end")) >= moment)
-    else:
-        time.sleep(moment)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    ended = len(log_of(desk, "end"))
-    desk(*how, "--a2a-resume").assert_outcomes(passed=16, failed=4)
-    files = list((desk.path / "a2a-results").rglob("*"))
-    assert not [f for f in files if f.name.endswith(".tmp")]
-    reused = sum(
-        "reused_from" in f.read_text() and json.loads(f.read_text())["reused_from"] is not None
-        for f in files
-        if f.parent.name == "trials"
-    )
-    # At most the four conversations in flight are lost.
-    assert reused >= ended - 4
-    return reused
-
-
-def kill_at(desk: Bench, moments: list[float]) -> None:
+@pytest.mark.slow
+def test_a_run_can_be_killed_at_any_moment(desk: Bench) -> None:
     desk.tasks(" ".join([*(f"ok-0.1-{i}" for i in range(16)), *(f"bad-0.1-{i}" for i in range(4))]))
     desk("-n2").assert_outcomes(passed=16, failed=4)
     undisturbed = stored(desk.path / "a2a-results")
     assert len(undisturbed) == 20
-    for number, moment in enumerate(moments):
-        killed_and_resumed(desk, moment, workers=number % 2 == 0)
-        assert stored(desk.path / "a2a-results") == undisturbed
-
-
-@pytest.mark.slow
-def test_a_run_can_be_killed_at_any_moment(desk: Bench) -> None:
     source = random.Random(20)
-    kill_at(desk, rotating([source.uniform(0.1, 4.0) for _ in range(20)], 2))
+    for number, moment in enumerate(rotating([source.uniform(0.1, 4.0) for _ in range(20)], 2)):
+        how = ("-n2",) if number % 2 == 0 else ()
+        shutil.rmtree(desk.path / "a2a-results", ignore_errors=True)
+        (desk.path / "log.txt").unlink(missing_ok=True)
+        process = desk.popen(*how, "--a2a-concurrency=4")
+        time.sleep(moment)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        ended = len(log_of(desk, "end"))
+        desk(*how, "--a2a-resume").assert_outcomes(passed=16, failed=4)
+        assert not list((desk.path / "a2a-results").rglob("*.tmp"))
+        # At most the four conversations in flight are lost.
+        assert sum(trial["reused_from"] is not None for trial in desk.stored()) >= ended - 4
+        assert stored(desk.path / "a2a-results") == undisturbed
 
 
 TASKS = " ".join(f"{'bad' if i % 3 == 0 else 'ok'}-0.0{i % 5}-{i}" for i in range(17))

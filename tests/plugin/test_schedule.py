@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import threading
@@ -14,7 +13,7 @@ from harness import Bench, junit_cases, log_of, wait_for
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.base import Benchmark
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.results.store import Store, is_alive
 from pytest_a2a_bench.trials import runner
 
 AHEAD = pytest.mark.skipif(
@@ -55,14 +54,8 @@ def test_conversations_run_ahead_in_every_worker(desk: Bench) -> None:
 
 
 @AHEAD
-@pytest.mark.parametrize(
-    ("dist", "expected"),
-    [
-        pytest.param("loadfile", 4, marks=pytest.mark.slow),
-        pytest.param("worksteal", 2, marks=pytest.mark.slow),
-        pytest.param("each", 4, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("dist", "expected"), [("loadfile", 4), ("worksteal", 2), ("each", 4)])
 def test_a_worker_begins_what_it_was_sent_however_items_are_distributed(desk: Bench, dist: str, expected: int) -> None:
     desk.tasks(many(f"meet-{expected}", 8))
     # Where items may be taken away again, a worker is only sure of two.
@@ -93,8 +86,7 @@ def test_items_that_may_be_skipped_start_nothing(desk: Bench) -> None:
 
 def test_stopping_at_the_first_failure_starts_no_more(desk: Bench) -> None:
     desk.tasks("bad " + many("ok-600", 20))
-    result = desk("-x", "--a2a-concurrency=3")
-    result.assert_outcomes(failed=1)
+    desk("-x", "--a2a-concurrency=3").assert_outcomes(failed=1)
     assert len(log_of(desk)) <= 4
     assert log_of(desk, "end") == ["bad"]
     assert sorted(log_of(desk, "cancelled")) == sorted(log_of(desk))[1:]
@@ -103,8 +95,7 @@ def test_stopping_at_the_first_failure_starts_no_more(desk: Bench) -> None:
 def test_deterministic_errors_are_not_rerun(desk: Bench) -> None:
     pytest.importorskip("pytest_rerunfailures")
     desk.tasks("bug broken down")
-    result = desk("-ppytest_rerunfailures", "--reruns=1")
-    result.stdout.fnmatch_lines(["*3 error*3 rerun in*"])
+    desk("-ppytest_rerunfailures", "--reruns=1").stdout.fnmatch_lines(["*3 error*3 rerun in*"])
     assert sorted(log_of(desk)) == ["broken", "bug", "down", "down"]
 
 
@@ -117,17 +108,6 @@ def test_files_of_an_earlier_run_acquit_nobody_of_a_crash(desk: Bench) -> None:
     for task in tasks:
         store.write(TrialResult(TrialKey("desk", "front", task), "evaluated", run_id="earlier"))
     desk("-n1", "--a2a-concurrency=4").assert_outcomes(passed=2, errors=2)
-
-
-def note_reports(run: Bench) -> None:
-    """Let the controller log each item that has been reported."""
-    run.add_to_conftest("""
-import os, pathlib
-def pytest_runtest_logreport(report):
-    if report.when == "teardown" and "PYTEST_XDIST_WORKER" not in os.environ:
-        with open(pathlib.Path(__file__).parent / "log.txt", "a") as stream:
-            stream.write(f"reported {report.nodeid.partition('[')[2]}\\n")
-""")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +123,13 @@ def test_interruption_keeps_finished_work_and_reports_it(
     desk: Bench, signum: signal.Signals, workers: tuple[str, ...]
 ) -> None:
     desk.tasks("ok-a ok-b slow-600-a slow-600-b ok-c ok-d")
-    note_reports(desk)
+    desk.add_to_conftest("""
+import os, pathlib
+def pytest_runtest_logreport(report):
+    if report.when == "teardown" and "PYTEST_XDIST_WORKER" not in os.environ:
+        with open(pathlib.Path(__file__).parent / "log.txt", "a") as stream:
+            stream.write(f"reported {report.nodeid.partition('[')[2]}\\n")
+""")
     process = desk.popen(*workers, "--a2a-concurrency=8", "--junitxml=j.xml")
     wait_for(lambda: len(log_of(desk, "end")) >= 4 or process.poll() is not None)
     wait_for(lambda: len(log_of(desk, "reported")) >= 2 or process.poll() is not None)
@@ -203,20 +189,9 @@ def test_workers_stop_when_their_controller_is_killed(desk: Bench) -> None:
     process.kill()
     process.wait()
     wait_for(lambda: len(log_of(desk, "cancelled")) == 4)
-    wait_for(lambda: not any(map(alive, pids)))
+    wait_for(lambda: not any(map(is_alive, pids)))
     if process.stdout:
         process.stdout.close()
-
-
-def alive(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        try:
-            os.kill(pid, 0)
-        except OSError:
-            return False
-        return not Path("/proc").exists()
 
 
 def test_a_hook_prepares_each_trial_in_its_own_thread(desk: Bench) -> None:
@@ -249,8 +224,7 @@ def test_reported_results_are_released(desk: Bench) -> None:
         + "    gc.collect()\n"
         + "    print('results in memory:', sum(type(o) is TrialResult for o in gc.get_objects()))\n"
     )
-    result = desk.apart("-s")
-    counts = [int(n) for n in re.findall(r"results in memory: (\d+)", result.stdout.str())]
+    counts = [int(n) for n in re.findall(r"results in memory: (\d+)", desk.apart("-s").stdout.str())]
     assert len(counts) == 12
     # The last one may still be in the hands of the thread that held it.
     assert max(counts) <= 2

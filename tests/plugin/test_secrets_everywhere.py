@@ -25,25 +25,22 @@ KEY = 'endp0int key/+&of"the query'
 MODEL_KEY = "sk-canary-0f-the-Model/1+2="
 PROXY_PASSWORD = "pr0xy:Pass/word+9"
 SALESFORCE = "00D!Sales.Force_t0ken"
-CANARIES = {
-    "token": TOKEN,
-    "key": KEY,
-    "model": MODEL_KEY,
-    "proxy": PROXY_PASSWORD,
-    "salesforce": SALESFORCE,
-}
+CANARIES = {"token": TOKEN, "key": KEY, "model": MODEL_KEY, "proxy": PROXY_PASSWORD, "salesforce": SALESFORCE}
 
 EVERYTHING = "\n".join(f"{name}: {encode(c)} ;" for c in CANARIES.values() for name, encode in ENCODINGS.items())
 TEXT = [{"kind": "text", "text": EVERYTHING}]
 
 
+def said(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "message", "role": "agent", "messageId": "m", "parts": [*parts]}
+
+
 def message(request: Request) -> bytes:
-    return rpc({"kind": "message", "role": "agent", "messageId": "m", "parts": TEXT}, request)
+    return rpc(said(*TEXT), request)
 
 
 def data(request: Request) -> bytes:
-    parts = [{"kind": "data", "data": {TOKEN: [EVERYTHING, {"deep": CANARIES}]}}]
-    return rpc({"kind": "message", "role": "agent", "messageId": "m", "parts": parts}, request)
+    return rpc(said({"kind": "data", "data": {TOKEN: [EVERYTHING, {"deep": CANARIES}]}}), request)
 
 
 def artifact(request: Request) -> bytes:
@@ -53,8 +50,8 @@ def artifact(request: Request) -> bytes:
 
 
 def status(request: Request) -> bytes:
-    said = {"kind": "message", "role": "agent", "messageId": "m", "parts": TEXT}
-    return rpc({"kind": "task", "id": "t", "contextId": "c", "status": {"state": "failed", "message": said}}, request)
+    failed = {"state": "failed", "message": said(*TEXT)}
+    return rpc({"kind": "task", "id": "t", "contextId": "c", "status": failed}, request)
 
 
 def error(request: Request) -> bytes:
@@ -68,8 +65,7 @@ def refusal(request: Request) -> bytes:
 
 def call(request: Request) -> bytes:
     text = json.dumps({"name": "get_users", "arguments": {"token": TOKEN, "all": EVERYTHING}})
-    parts = [{"kind": "text", "text": text}]
-    return rpc({"kind": "message", "role": "agent", "messageId": "m", "parts": parts}, request)
+    return rpc(said({"kind": "text", "text": text}), request)
 
 
 ANSWERS: tuple[Callable[[Request], bytes], ...] = (message, data, artifact, status, error, refusal, call)
@@ -157,8 +153,6 @@ def assert_clean(directory: Path, *shown: str) -> None:
     assert not leaks, "\n".join(sorted(leaks))
 
 
-Run = Callable[..., pytest.RunResult]
-
 EVERY_REPORT = (
     *("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "-ppytest_reportlog.plugin"),
     *("--json-report", "--report-log=log.jsonl", "--junitxml=junit.xml", "-ojunit_logging=all"),
@@ -167,15 +161,16 @@ EVERY_REPORT = (
 )
 
 
-def run_with_every_report(
-    pytester: pytest.Pytester, run: Run, agent: RawAgent, monkeypatch: pytest.MonkeyPatch, *more: str
-) -> pytest.RunResult:
-    """Run the agent's tests with every report that there is, look for canaries, and return what pytest said."""
+def test_no_canary_is_found_in_anything_that_a_run_leaves(
+    pytester: pytest.Pytester, bench: Bench, agent: RawAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytester.makepyfile(test_own=OWN)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
+    # A warning is an error, so that its text is in a traceback, too.
+    chosen = ("--a2a-suite=mock", "test_own.py", "--a2a-record=tapes", "-k", "create_task_1-t0 or shows", "-Werror")
     with span_receiver() as spans:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", spans.url)
-        result = run("--a2a-endpoint", endpoint_of(agent), "--a2a-auth-env=MY_TOKEN", *EVERY_REPORT, *more)
+        result = bench("--a2a-endpoint", endpoint_of(agent), "--a2a-auth-env=MY_TOKEN", *EVERY_REPORT, *chosen)
         monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT")
     assert spans.spans
     shown = result.stdout.str()
@@ -183,16 +178,8 @@ def run_with_every_report(
     assert "secret that it must keep to itself: MY_TOKEN" in shown
     assert list((pytester.path / "tapes").iterdir())
     assert_clean(pytester.path, shown, result.stderr.str(), str(spans.spans), str(spans.resources))
-    return result
-
-
-def test_no_canary_is_found_in_anything_that_a_run_leaves(
-    pytester: pytest.Pytester, bench: Bench, agent: RawAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A warning is an error, so that its text is in a traceback, too.
-    chosen = ("--a2a-suite=mock", "test_own.py", "--a2a-record=tapes", "-k", "create_task_1-t0 or shows", "-Werror")
-    outcomes = run_with_every_report(pytester, bench, agent, monkeypatch, *chosen).parseoutcomes()
     # What a trial comes to depends on which of its answers the agent happens to begin with.
+    outcomes = result.parseoutcomes()
     assert outcomes["failed"] + outcomes["errors"] == 3
 
 
@@ -206,8 +193,7 @@ def test_no_canary_is_found_after_replaying_resuming_and_gating(bench: Bench, ag
     gates = ("--a2a-baseline=base.json", "--a2a-min-pass=0.1", "--a2a-html=page.html")
     runs.append(bench(*live, "--a2a-resume", *gates, "-vv"))
     assert recorded
-    verdict = verdict_of(bench)
-    assert verdict["gates"]
+    assert verdict_of(bench)["gates"]
 
     def rewards(name: str) -> dict[str, Any]:
         found = {path.name: json.loads(path.read_text()) for path in (bench.path / name / "trials").iterdir()}

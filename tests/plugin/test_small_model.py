@@ -17,10 +17,7 @@ from small_model import MODEL, serve_small_model, why_not
 from pytest_a2a_bench.model import USER_FAULTS
 from pytest_a2a_bench.results.store import load_trial
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(bool(why_not()), reason=why_not()),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 TASKS = ("create_task_1", "update_task_1")
 # Seconds and not minutes: the model writes some ten tokens a second on a busy core.

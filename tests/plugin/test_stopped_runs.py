@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from commands import command
 from fake_llm import FakeLLM, say, status
-from harness import Bench, junit_cases, junit_properties, kinds, log_of, verdict_of
+from harness import EXPECTED_TO_FAIL, Bench, junit_cases, junit_properties, kinds, log_of, verdict_of
 from jsonschema import Draft202012Validator
 from raw_agent import RawAgent, Request, raw_agent, response
 
@@ -124,31 +124,23 @@ def test_an_agent_that_is_gone(bench: Bench) -> None:
     assert "start the agent again" in result.stdout.str()
 
 
-@pytest.mark.parametrize(("option", "held"), [("3", 7), ("off", 7), ("1", 7)])
-def test_trouble_of_an_agent_that_is_there_is_reported_of_each_trial(desk: Bench, option: str, held: int) -> None:
-    desk.tasks(" ".join(f"down-0-{i}" for i in range(held)))
-    desk(f"--a2a-set=breaker={option}").assert_outcomes(errors=held)
+@pytest.mark.parametrize("option", ["3", "off", "1"])
+def test_trouble_of_an_agent_that_is_there_is_reported_of_each_trial(desk: Bench, option: str) -> None:
+    desk.tasks(" ".join(f"down-0-{i}" for i in range(7)))
+    desk(f"--a2a-set=breaker={option}").assert_outcomes(errors=7)
 
 
 def test_a_rerun_holds_nothing_more(desk: Bench) -> None:
     pytest.importorskip("pytest_rerunfailures")
     desk.tasks("refused ok")
-    result = desk("-ppytest_rerunfailures", "--reruns=2", "--junitxml=j.xml")
-    assert result.ret == 1
+    assert desk("-ppytest_rerunfailures", "--reruns=2", "--junitxml=j.xml").ret == 1
     assert log_of(desk) == ["refused"]
     assert kinds(desk.path / "j.xml")["test_desk[refused-t0]"] == ["error"]
 
 
 def test_an_expected_failure_hides_nothing(desk: Bench) -> None:
     desk.tasks("refused ok")
-    desk.makepyfile(
-        test_desk="""
-        import pytest
-        @pytest.mark.xfail
-        @pytest.mark.desk("front")
-        def test_desk(trial): assert trial.success
-        """
-    )
+    desk.makepyfile(test_desk=EXPECTED_TO_FAIL)
     result = desk()
     assert result.ret == 1
     assert OPEN in result.stdout.str()
@@ -181,12 +173,7 @@ def test_a_model_that_cannot_be_used_stops_the_run_before_the_first_trial(
     with FakeLLM(lambda request: status(code) if code != 200 else say("ready"), greets=False) as llm:
         arguments = json.dumps({"api_base": llm.api_base, "num_retries": 0})
         result = bench(
-            *(
-                "--a2a-endpoint",
-                noop_url,
-                "--a2a-suite=mock",
-                f"{option}={'llm:' if player == 'user' else ''}{model}",
-            ),
+            *("--a2a-endpoint", noop_url, "--a2a-suite=mock", f"{option}={'llm:' if player == 'user' else ''}{model}"),
             *(f"--a2a-set=user-llm-args={arguments}", *workers),
         )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -216,23 +203,19 @@ def test_a_model_that_is_busy_stops_no_run(
 # -- time --
 
 
-def stop_by_time(run: Bench, *options: str) -> None:
-    result = run("--junitxml=j.xml", "-rs", *options)
-    assert result.ret == 1
-    cases = junit_cases(run.path / "j.xml")
-    found = [junit_properties(case).get("a2a.error_type") for case in cases.values()]
-    in_flight = len(log_of(run)) - len(log_of(run, "end"))
-    assert found.count("RunTimeoutError") == in_flight
-    ends = kinds(run.path / "j.xml")
-    assert ends["breaker"] == ["failure"]
-    assert list(ends.values()).count(["skipped"]) == 7 - len(log_of(run))
-    result.stdout.fnmatch_lines(["*not run: the run took longer than --a2a-run-timeout (* s)*"])
-    result.stdout.fnmatch_lines(["*raise --a2a-run-timeout, then run again with --a2a-resume*"])
-
-
 def test_a_run_whose_time_is_up(desk: Bench) -> None:
     desk.tasks("ok-0 " + " ".join(f"ok-{3000 + i}" for i in range(6)))
-    stop_by_time(desk, "--a2a-run-timeout=1.5")
+    result = desk("--junitxml=j.xml", "-rs", "--a2a-run-timeout=1.5")
+    assert result.ret == 1
+    cases = junit_cases(desk.path / "j.xml")
+    found = [junit_properties(case).get("a2a.error_type") for case in cases.values()]
+    in_flight = len(log_of(desk)) - len(log_of(desk, "end"))
+    assert found.count("RunTimeoutError") == in_flight
+    ends = kinds(desk.path / "j.xml")
+    assert ends["breaker"] == ["failure"]
+    assert list(ends.values()).count(["skipped"]) == 7 - len(log_of(desk))
+    result.stdout.fnmatch_lines(["*not run: the run took longer than --a2a-run-timeout (* s)*"])
+    result.stdout.fnmatch_lines(["*raise --a2a-run-timeout, then run again with --a2a-resume*"])
     # On a very busy machine the time may be up before the first begins.
     desk.tasks("ok-0 ok-1")
     desk("--a2a-resume").assert_outcomes(passed=2)
@@ -282,10 +265,7 @@ KEYS = [TrialKey("desk", "front", str(number)) for number in range(3)]
 
 
 class Held:
-    """In place of the runner: holds a conversation until it is cancelled.
-
-    :ivar began: whether one is held.
-    """
+    """In place of the runner: holds a conversation until it is cancelled; ``began`` says whether one is held."""
 
     def __init__(self) -> None:
         self.limits = Limits(3600.0)

@@ -117,11 +117,6 @@ def test_quiet_has_a_line_a_minute(desk: Bench, monkeypatch: pytest.MonkeyPatch)
     assert " of 3 trials" not in desk("-qq").stdout.str()
 
 
-def test_an_unusable_results_directory_is_a_usage_error(desk: Bench) -> None:
-    (desk.path / "file").touch()
-    desk.refused("--a2a-results", "file").fnmatch_lines(["ERROR: *results directory *file cannot be written: *"])
-
-
 @pytest.mark.parametrize(
     ("nodeid", "expected"),
     [

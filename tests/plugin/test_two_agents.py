@@ -75,8 +75,7 @@ def test_agents_are_compared_task_by_task(two: Bench) -> None:
 def test_results_are_of_an_agent_whoever_takes_them_up(two: Bench) -> None:
     two("-q")
     log = (two.path / "log.txt").read_text()
-    result = two("-q", "--a2a-resume")
-    assert (result.ret, (two.path / "log.txt").read_text()) == (1, log)
+    assert (two("-q", "--a2a-resume").ret, (two.path / "log.txt").read_text()) == (1, log)
     two("-q", "--a2a-missed")
     again = (two.path / "log.txt").read_text().removeprefix(log)
     assert {line.split()[1][-2:] for line in again.splitlines()} == {":b"}
@@ -191,24 +190,6 @@ def test_only_the_checkouts_domains_are_collected(bench: Bench, checkout: Path) 
     )
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("nowhere", "*--a2a-tau2-data: */nowhere is not a directory; name a checkout of tau2-bench"),
-        (".", "*has no data of tau2's (neither data/tau2/domains nor tau2/domains)*"),
-    ],
-)
-def test_one_line_for_data_that_cannot_be_had(
-    bench: Bench, value: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    result = bench(ORACLE, ONE, f"--a2a-tau2-data={value}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    [line] = [line for line in result.errlines if line.strip()]
-    result.stderr.fnmatch_lines([f"ERROR: {expected}"])
-    assert "geheim" not in line
-
-
 # The plugin with the real benchmark: tau2's mock domain against real agents.
 
 
@@ -220,10 +201,7 @@ def test_the_main_job(bench: Bench) -> None:
     assert counts["passed"] >= 8
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        [
-            "*a2a benchmark summary*",
-            "the agent was sent each task's name (--a2a-set tag-trials=on, or builtin:oracle)",
-        ]
+        ["*a2a benchmark summary*", "the agent was sent each task's name (--a2a-set tag-trials=on, or builtin:oracle)"]
     )
     case = junit_cases(bench.path / "j.xml")["test_mock[create_task_1-t0]"]
     assert case.attrib["classname"] == "a2a.mock"

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from harness import Bench, junit_cases, junit_properties, log_of, verdict_of
 
+from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.model import ExtraTurn, TrialKey, TrialResult, Usage, UserFault
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.reports.reported import load_reported
 from pytest_a2a_bench.results.store import load_trial
+from pytest_a2a_bench.trials import runner
 
 AT_FAULT = (
     "the user, not the agent, was at fault in {} of 4 trials, which count as they came out: {}x ended_before_the_write"
@@ -109,12 +111,13 @@ def test_another_try_that_breaks_costs_no_result_and_is_reported(desk: Bench) ->
 def test_overwritten_results_are_still_counted(pytester: pytest.Pytester) -> None:
     reported = {"desk/front/a#0": {"status": "evaluated", "reward": 0.0, "user_fault": "never_stopped"},
                 "desk/front/b#0": {"status": "evaluated", "reward": 1.0, "user_retries": 2,
-                                   "retry_error": "LLMError"}}  # fmt: skip
+                                   "retry_error": "LLMError", "held_again": 1}}  # fmt: skip
     results, _ = load_reported(pytester.path, "run", reported)
     message = "\n".join(summary.caveats(results))
     assert "was at fault in 1 of 2 trials, which count as they came out: 1x never_stopped" in message
     assert "1 trial was run again, because the user was at fault" in message
     assert "1 of them in vain (1x LLMError)" in message
+    assert "1 conversation was run again" in message
 
 
 def test_a_kind_that_only_a_benchmark_knows_is_shown_as_it_is() -> None:
@@ -140,3 +143,41 @@ def test_extra_turns_have_a_line_and_no_place_in_other_numbers() -> None:
     ) in message
     assert not any(line.startswith(("cost", "extra")) for line in summary.caveats([none]))
     assert sum(line.startswith("cost") for line in message) == 0
+
+
+# Conversations that are run again because a message may have arrived or not.
+
+
+LOST = "2 conversations were run again, because a message may have arrived or not (redeliver): "
+
+
+@pytest.fixture
+def lost(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.tasks("ok lost gone")
+    monkeypatch.setattr(runner, "_PAUSE", RetryPolicy(base=0.001, maximum=0.01))
+
+
+@pytest.mark.usefixtures("lost")
+def test_every_place_tells_how_many_were_held_again_and_why(desk: Bench) -> None:
+    files = ("--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
+    result = desk(*files)
+    result.assert_outcomes(passed=2, errors=1)
+    assert result.ret == 1
+    message = LOST + "2x HTTP 502, 1x reset after delivery"
+    result.stdout.fnmatch_lines([message.replace("[", "[[]")])
+    result.stdout.fnmatch_lines(["*gone*infrastructure error, the agent was not judged: DeliveryUncertain: *lost*"])
+    assert "run 3 times, and none came to its end (HTTP 502, HTTP 502, HTTP 502)" in result.stdout.str()
+    assert message in (desk.path / "page.html").read_text()
+    assert "conversations were run again" in (desk.path / "run.md").read_text()
+    again = {name: junit_properties(case)["a2a.held_again"] for name, case in junit_cases(Path("junit.xml")).items()}
+    assert again == {"test_desk[ok-t0]": "0", "test_desk[lost-t0]": "1", "test_desk[gone-t0]": "2"}
+    assert sorted(log_of(desk)) == ["gone", "gone", "gone", "lost", "lost", "ok"]
+    [lost] = (desk.path / "a2a-results" / "trials").glob("*lost*")
+    assert load_trial(lost).held_again == ("reset after delivery",)
+    # What an abandoned conversation cost was paid.
+    assert load_trial(lost).agent_usage.cost_usd == 0.5
+
+
+@pytest.mark.usefixtures("lost")
+def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
+    desk("-q").stdout.fnmatch_lines([(LOST + "2x HTTP 502, 1x reset after delivery").replace("[", "[[]")])

@@ -35,20 +35,21 @@ def test_desk(trial, killer):
 """
 
 
-def outcomes_of(run: Bench, many: int) -> dict[str, str]:
-    """Return what became of each trial, in junit as in the files, where each must be once."""
+def outcomes_of(run: Bench) -> dict[str, tuple[str, str | None, str]]:
+    """Return status, reward and junit's word of each trial, which is once in junit and in the files, and the same."""
     cases = [c for c in ElementTree.parse(run.path / "j.xml").iter("testcase") if "-t0]" in c.attrib["name"]]
-    names = Counter(case.attrib["name"] for case in cases)
-    assert len(names) == many
-    assert set(names.values()) == {1}, names
-    message = {}
+    assert len({case.attrib["name"] for case in cases}) == len(cases)
+    found: dict[str, tuple[str, str | None, str]] = {}
     for case in cases:
         properties = junit_properties(case)
+        assert len(list(case.iter("property"))) == len(properties)
         tags = {child.tag for child in case} - {"properties", "system-out", "system-err"}
-        message[properties["a2a.key"]] = f"{properties['a2a.status']} {' '.join(tags)}".strip()
-    stored = {str(r.key): r.status for r in Store(run.path / "a2a-results").read_all()}
-    assert {key: text.split()[0] for key, text in message.items()} == stored
-    return {key.removeprefix("desk/front/").removesuffix("#0"): text for key, text in message.items()}
+        found[properties["a2a.key"]] = properties["a2a.status"], properties.get("a2a.reward"), " ".join(tags)
+    assert {key: each[:2] for key, each in found.items()} == {
+        str(r.key): (r.status, None if r.reward_info is None else str(r.reward))
+        for r in Store(run.path / "a2a-results").read_all()
+    }
+    return {key.removeprefix("desk/front/").removesuffix("#0"): each for key, each in found.items()}
 
 
 @pytest.mark.parametrize(
@@ -70,12 +71,12 @@ def test_a_kill_with_several_trials_in_flight(desk: Bench, ahead: int, restart: 
     )
     assert result.ret not in (0, 5)
     # The lost ones are in every denominator: in files, properties and the summary.
-    message = outcomes_of(desk, 10)
-    assert message["crash-0.25"] == "infrastructure_error error"
+    message = {name: (status, tags) for name, (status, _, tags) in outcomes_of(desk).items()}
+    assert (len(message), message["crash-0.25"]) == (10, ("infrastructure_error", "error"))
     # Without a replacement, items of trials that had ended ahead of them do not run either.
-    left = {"evaluated error"} if restart == 0 else set()
-    assert set(message.values()) <= {"infrastructure_error error", "evaluated", *left}
-    lost = [name for name, text in message.items() if text.startswith("infrastructure_error")]
+    left = {("evaluated", "error")} if restart == 0 else set()
+    assert set(message.values()) <= {("infrastructure_error", "error"), ("evaluated", ""), *left}
+    lost = [name for name, (status, _) in message.items() if status == "infrastructure_error"]
     verdict = verdict_of(desk)
     assert verdict["verdict"] != "pass"
     assert verdict["failed"] is True
@@ -83,7 +84,7 @@ def test_a_kill_with_several_trials_in_flight(desk: Bench, ahead: int, restart: 
     stored = {r.key.task_id: r for r in Store(desk.path / "a2a-results").read_all()}
     assert stored["crash-0.25"].error_type == "WorkerCrashed"
     if restart == 0:
-        assert sum(text != "evaluated" for text in message.values()) >= 2
+        assert sum(each != ("evaluated", "") for each in message.values()) >= 2
         return
     assert result.ret == 1
     # Whichever item waits when a conversation that ran ahead kills the worker is lost with it.
@@ -101,9 +102,9 @@ def test_a_kill_after_a_trial_was_evaluated(desk: Bench, ahead: str) -> None:
     desk.tasks("ok-kill ok-a ok-b ok-c ok-d ok-e")
     result = desk("-n1", f"--a2a-concurrency={ahead}", "--a2a-min-pass=0.5", "--junitxml=j.xml")
     assert result.ret == 1
-    message = outcomes_of(desk, 6)
-    assert message.pop("ok-kill") == "evaluated error"
-    assert set(message.values()) == {"evaluated"}
+    message = outcomes_of(desk)
+    assert message.pop("ok-kill") == ("evaluated", "1.0", "error")
+    assert list(message.values()) == [("evaluated", "1.0", "")] * 5
     verdict = verdict_of(desk)
     assert (verdict["verdict"], verdict["failed"]) == ("inconclusive", True)
     result.stdout.fnmatch_lines(["items *1 trial was evaluated, and its item ended in an error: desk/front/ok-kill#0"])
@@ -156,21 +157,6 @@ pytest.importorskip("pytest_rerunfailures")
 RERUNS = ("-ppytest_rerunfailures", "--reruns=2", "--junitxml=j.xml")
 
 
-def outcome_of(path: Path) -> dict[str, tuple[str | None, str | None]]:
-    """Return status and reward by trial, as the files and as junit have them, which must be the same, once each."""
-    stored = {
-        str(r.key): (r.status, None if r.reward_info is None else str(r.reward))
-        for r in Store(path / "a2a-results").read_all()
-    }
-    cases = [case for case in ElementTree.parse(path / "j.xml").iter("testcase") if "t0]" in case.attrib["name"]]
-    names = Counter(case.attrib["name"] for case in cases)
-    assert set(names.values()) == {1}, names
-    properties = [junit_properties(case) for case in cases]
-    assert [len(list(case.iter("property"))) for case in cases] == [len(found) for found in properties]
-    assert {p["a2a.key"]: (p["a2a.status"], p.get("a2a.reward")) for p in properties} == stored
-    return {key.removeprefix("desk/front/"): message for key, message in stored.items()}
-
-
 # By the name of its entry point, by which pytest-rerunfailures looks for it.
 XDIST = ("-pxdist", "--numprocesses")
 GATE = ("--a2a-min-pass=0.5",)
@@ -191,12 +177,10 @@ def test_trouble_is_repeated_and_a_miss_never(desk: Bench, workers: tuple[str, .
     result = desk(*RERUNS, *workers, *gate)
     assert result.ret == 1
     assert Counter(log_of(desk)) == {"flaky": 2, "bad": 1, "ok-a": 1, "ok-b": 1, "down": 3}
-    assert outcome_of(desk.path) == {
-        "flaky#0": ("evaluated", "1.0"),
-        "bad#0": ("evaluated", "0.0"),
-        "ok-a#0": ("evaluated", "1.0"),
-        "ok-b#0": ("evaluated", "1.0"),
-        "down#0": ("infrastructure_error", None),
+    assert {name: each[:2] for name, each in outcomes_of(desk).items()} == {
+        **dict.fromkeys(("flaky", "ok-a", "ok-b"), ("evaluated", "1.0")),
+        "bad": ("evaluated", "0.0"),
+        "down": ("infrastructure_error", None),
     }
     verdict = verdict_of(desk)
     counts = {"reported": 5, "succeeded": 3, "missed": 1, "skipped": 0, "errors": 1, "not_run": 0, "cut_short": False}
@@ -213,8 +197,6 @@ def test_a_crash_is_repeated_and_told_once(desk: Bench, ahead: str) -> None:
     (desk.path / "desk.py").write_text(source.replace('if kind == "crash":\n', once))
     desk.tasks("crash-0.2 ok-a ok-b ok-c ok-d")
     result = desk(*RERUNS, *XDIST, "1", f"--a2a-concurrency={ahead}", "--a2a-min-pass=0.5")
-    message = outcome_of(desk.path)
-    assert set(message.values()) == {("evaluated", "1.0")}, result.stdout.str()
-    assert len(message) == 5
+    assert list(outcomes_of(desk).values()) == [("evaluated", "1.0", "")] * 5, result.stdout.str()
     assert result.ret == 0
     assert log_of(desk).count("crash-0.2") == 2

@@ -201,8 +201,7 @@ def test_seconds(seconds: float | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, "-"), (0, "$0.00"), (12.345, "$12.35"), (0.0123, "$0.012"), (0.000012, "$1.2e-05")],
+    ("value", "text"), [(None, "-"), (0, "$0.00"), (12.345, "$12.35"), (0.0123, "$0.012"), (0.000012, "$1.2e-05")]
 )
 def test_dollars(value: float | None, text: str) -> None:
     assert dollars(value) == text

@@ -14,6 +14,7 @@ from finished_runs import write_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_trials import made_trial
+from one_test import in_one_test
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus
@@ -85,31 +86,22 @@ def test_promoting_fewer_tasks_over_more_needs_force(tmp_path: Path) -> None:
     assert len(load(target).tasks) == 1
 
 
-@pytest.mark.parametrize(
+HEAD = '{"schema": "a2a-bench/baseline", "schema_version": 1, '
+
+
+@in_one_test(
     ("content", "complaint"),
     [
         ("{", "it is not JSON, or damaged (EOF while parsing an object at line 1 column 1)"),
         ("[]", "the file should be an object, found a list"),
-        ('{"schema": "a2a-bench/baseline", "schema_version": 2}', "schema_version is 2; this version reads 1"),
+        (HEAD.replace("1,", "2,") + '"tasks": {}}', "schema_version is 2; this version reads 1"),
+        (HEAD + '"tasks": []}', "tasks should be an object, found a list"),
+        (HEAD + '"tasks": {"t": {"outcomes": [2]}}}', "tasks.t.outcomes.0 should be 0 or 1, found 2"),
+        (HEAD + '"tasks": {}}', "no trial in it was evaluated"),
+        (HEAD + '"measured": {"x": {"user": 5}}}', "measured.x.user should be a valid array, found 5"),
+        (HEAD + '"run_ids": 5}', "run_ids should be a valid array, found 5"),
         (
-            '{"schema": "a2a-bench/baseline", "schema_version": 1, "tasks": []}',
-            "tasks should be an object, found a list",
-        ),
-        (
-            '{"schema": "a2a-bench/baseline", "schema_version": 1, "tasks": {"t": {"outcomes": [2]}}}',
-            "tasks.t.outcomes.0 should be 0 or 1, found 2",
-        ),
-        ('{"schema": "a2a-bench/baseline", "schema_version": 1, "tasks": {}}', "no trial in it was evaluated"),
-        (
-            '{"schema": "a2a-bench/baseline", "schema_version": 1, "measured": {"x": {"user": 5}}}',
-            "measured.x.user should be a valid array, found 5",
-        ),
-        (
-            '{"schema": "a2a-bench/baseline", "schema_version": 1, "run_ids": 5}',
-            "run_ids should be a valid array, found 5",
-        ),
-        (
-            '{"schema": "a2a-bench/baseline", "schema_version": 1, "tasks": {"t": {"outcomes": [1], "errors": true}}}',
+            HEAD + '"tasks": {"t": {"outcomes": [1], "errors": true}}}',
             "tasks.t.errors should be a valid integer, found true",
         ),
         ("[" * 200_000, "it is nested too deeply"),

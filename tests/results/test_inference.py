@@ -76,10 +76,7 @@ def test_one_trial_each_is_the_one_sided_mcnemar_test(lost: int, won: int, same:
 @given(paired())
 def test_one_task_is_fishers_exact_test(task: PairedTask) -> None:
     scipy = pytest.importorskip("scipy.stats")
-    table = [
-        [task.after_ok, task.after - task.after_ok],
-        [task.before_ok, task.before - task.before_ok],
-    ]
+    table = [[task.after_ok, task.after - task.after_ok], [task.before_ok, task.before - task.before_ok]]
     assert paired_p([task]) == pytest.approx(scipy.fisher_exact(table, alternative="less").pvalue)
 
 

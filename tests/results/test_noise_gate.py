@@ -58,8 +58,7 @@ def test_a_lost_trial_counts_once_for_the_noise_that_goes_with_losses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "verdict"),
-    [([(True, True)] * 60, "pass"), ([(True, False)] + [(True, True)] * 4, "inconclusive")],
+    ("outcomes", "verdict"), [([(True, True)] * 60, "pass"), ([(True, False)] + [(True, True)] * 4, "inconclusive")]
 )
 def test_verdicts(outcomes: list[tuple[bool, bool]], verdict: str) -> None:
     assert gate(pairs(*outcomes)).verdict == verdict

@@ -12,21 +12,28 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
+from a2a import types
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
-from a2a.types import CancelTaskRequest, GetTaskRequest, Message, Part, Role, SendMessageRequest
+from a2a.types import CancelTaskRequest, GetTaskRequest, Message, Role, SendMessageRequest
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 from on_loop import on_loop
+from raw_agent import Request, response, rpc
 
 from pytest_a2a_bench.a2a.network import Guard
+from pytest_a2a_bench.assessor.request import parse
 from pytest_a2a_bench.assessor.server import ServerOptions, assessor
-from pytest_a2a_bench.assessor.terms import Callers, Terms
+from pytest_a2a_bench.assessor.terms import Callers, Plan, Terms, known_domains, plan
+from pytest_a2a_bench.benchmarks.crmarena.domains import make_source
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.quiet_server import serving
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 
@@ -98,13 +105,46 @@ def gen3(agent: str, **config: Any) -> dict[str, Any]:
     return {"participants": {"agent": agent}, "config": config}
 
 
+def planned(terms: Terms, agent: str = "http://127.0.0.1:1/", environ: Mapping[str, str] = {}, **config: Any) -> Plan:
+    """Return what an assessor of these terms would do for a request of today."""
+    return plan(parse([Part("data", data=gen3(agent, **config))], known_domains()), terms, environ)
+
+
+def saying(text: str | Callable[[Request], str], **usage: float) -> Callable[[Request], bytes]:
+    """Return a raw agent's handler that says a text, or what a function makes of the request."""
+
+    def handle(request: Request) -> bytes:
+        said = text if isinstance(text, str) else text(request)
+        message = {"messageId": "m", "role": "ROLE_AGENT", "contextId": "c", "parts": [{"text": said}]}
+        try:
+            return rpc({"message": {**message, "metadata": {"usage": usage}}}, request)
+        except (ValueError, KeyError, TypeError):  # checks of the protocol send what is no call
+            return response({}, "400 Bad Request")
+
+    return handle
+
+
+def call(url: str, method: str, params: Any, **headers: str) -> dict[str, Any]:
+    """Call a method by JSON-RPC, those with a slash in their names as A2A 0.3, and return the answer."""
+    version = {} if "/" in method else {"A2A-Version": "1.0"}
+    body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+    answer: dict[str, Any] = httpx.post(url, json=body, headers={**version, **headers}, timeout=120).json()
+    assert answer["id"] == 7
+    return answer
+
+
+def golds_of(result: Mapping[str, Any]) -> set[str]:
+    """Return what the tasks of a result of the mini org had for an answer."""
+    answers = {task.task_id: task.answers for task in make_source("mini", Settings()).tasks()}
+    found = {gold for entry in result["results"] for gold in answers[entry["task_idx"]] if gold != NONE}
+    assert len(found) > 5
+    return found
+
+
 def ask_raw(url: str, request: Any, **headers: str) -> dict[str, Any]:
     """Send a request as JSON-RPC of 1.0 with headers of one's own, wait for its end, and return the task."""
-    part = {"text": json.dumps(request)}
-    message = {"messageId": uuid.uuid4().hex, "role": "ROLE_USER", "parts": [part]}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
-    answer = httpx.post(url, json=call, headers={"A2A-Version": "1.0", **headers}, timeout=120).json()
-    found: dict[str, Any] = answer["result"]["task"]
+    message = {"messageId": uuid.uuid4().hex, "role": "ROLE_USER", "parts": [{"text": json.dumps(request)}]}
+    found: dict[str, Any] = call(url, "SendMessage", {"message": message}, **headers)["result"]["task"]
     return found
 
 
@@ -193,9 +233,9 @@ def wait_for_end(results: Path, received: Received) -> dict[str, Any]:
 def message(request: Any, *, as_data: bool = False) -> Message:
     """Return an A2A message with a request in it."""
     if as_data:
-        part = Part(data=ParseDict(request, Value()))
+        part = types.Part(data=ParseDict(request, Value()))
     else:
-        part = Part(text=request if isinstance(request, str) else json.dumps(request))
+        part = types.Part(text=request if isinstance(request, str) else json.dumps(request))
     return Message(message_id=uuid.uuid4().hex, role=Role.ROLE_USER, parts=[part])
 
 

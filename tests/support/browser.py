@@ -42,7 +42,7 @@ def missing() -> str:
 
 
 def axe_source() -> str:
-    """Return the script of axe-core, which finds what keeps people from using a page; skips the test without it."""
+    """Return the script of axe-core; skips the test without it."""
     found = importlib.util.find_spec("axe_core_python")
     if found is None or not found.submodule_search_locations:
         pytest.skip("axe-core-python is not installed (the extra dev has it)")
@@ -95,6 +95,13 @@ class Browser:
 
         ActionChains(self.driver).send_keys(*keys).perform()
 
+    def axe(self, **options: Any) -> list[tuple[str, str, list[Any]]]:
+        """Return what axe-core finds that keeps people from using the page: impact, rule and the first places."""
+        self.run(axe_source())
+        found = self.driver.execute_async_script("axe.run(document, arguments[0]).then(arguments[1])", options)
+        assert len(found["passes"]) > 10
+        return [(v["impact"], v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found["violations"]]
+
     def wait(self, script: str, seconds: float = 10) -> Any:
         """Wait until an expression is true."""
         from selenium.webdriver.support.ui import WebDriverWait
@@ -131,6 +138,15 @@ def chromium(profile: Path) -> Iterator[Browser]:
         yield Browser(driver)
     finally:
         driver.quit()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A real Chromium."""
+    if why := missing():
+        pytest.skip(why)
+    with chromium(tmp_path_factory.mktemp("profile")) as started:
+        yield started
 
 
 def _chromium() -> str | None:

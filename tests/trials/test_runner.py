@@ -6,7 +6,7 @@ import json
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,23 +82,29 @@ class Fake:
         return self.outcome
 
 
-def make(
-    monkeypatch: pytest.MonkeyPatch,
-    path: Path,
-    outcome: Outcome | Exception,
-    *,
-    settings: Settings | None = None,
-    stopping: Stopping | None = None,
-    tapes: Any = None,
-    observers: Sequence[TrialObserver] = (),
-    **options: Any,
-) -> tuple[Runner, Fake, Connection]:
-    fake, connection = Fake(outcome), Connection()
-    monkeypatch.setattr(runner_module, "get_benchmark", lambda name: fake)
-    client = Client(connection, **options)  # type: ignore[arg-type]
-    every = [*([stopping] if stopping else []), *([Taped(tapes)] if tapes else []), *observers]
-    limits = stopping.limits if stopping else None
-    return Runner(settings or Settings(), client, Store(path), "run-1", every, limits), fake, connection
+Make = Callable[..., tuple[Runner, Any, Connection]]
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Make:
+    """Make a runner of a benchmark that is given, or comes to an outcome."""
+
+    def make(
+        what: Fake | Outcome | Exception,
+        settings: Settings | None = None,
+        stopping: Stopping | None = None,
+        tapes: Any = None,
+        observers: Sequence[TrialObserver] = (),
+        **options: Any,
+    ) -> tuple[Runner, Any, Connection]:
+        fake, connection = what if isinstance(what, Fake) else Fake(what), Connection()
+        monkeypatch.setattr(runner_module, "get_benchmark", lambda name: fake)
+        client = Client(connection, **options)  # type: ignore[arg-type]
+        every = [*([stopping] if stopping else []), *([Taped(tapes)] if tapes else []), *observers]
+        limits = stopping.limits if stopping else None
+        return Runner(settings or Settings(), client, Store(tmp_path), "run-1", every, limits), fake, connection
+
+    return make
 
 
 @in_one_test(
@@ -125,8 +131,8 @@ def test_seeds_are_those_of_tau2s_own_runner() -> None:
     assert [trial_seed(300, i) for i in range(4)] == [random.randint(0, 1000000) for _ in range(4)]
 
 
-def test_a_trial_of_this_run_is_never_run_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    runner, fake, connection = make(monkeypatch, tmp_path, Outcome(reward=Reward(1.0)))
+def test_a_trial_of_this_run_is_never_run_twice(make: Make) -> None:
+    runner, fake, connection = make(Outcome(reward=Reward(1.0)))
     first = runner.run(KEY)
     assert not runner._trials, "an ended trial is let go"
     assert runner.run(KEY) == first
@@ -138,8 +144,8 @@ def test_a_trial_of_this_run_is_never_run_twice(monkeypatch: pytest.MonkeyPatch,
     assert [f.rule for f in first.findings] == ["wire"]
 
 
-def test_results_of_another_run_and_damaged_files_are_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    runner, fake, _ = make(monkeypatch, tmp_path, Outcome(reward=Reward(0.0)))
+def test_results_of_another_run_and_damaged_files_are_replaced(make: Make) -> None:
+    runner, fake, _ = make(Outcome(reward=Reward(0.0)))
     path = Path(str(runner.run(KEY).path))
     data = json.loads(path.read_text())
     path.write_text(json.dumps({**data, "run_id": "older"}))
@@ -149,13 +155,13 @@ def test_results_of_another_run_and_damaged_files_are_replaced(monkeypatch: pyte
     assert (found.status, "replaced" in found.provenance) == ("evaluated", False)
     assert len(fake.contexts) == 3
     # A run that takes up what is there says which file it could not take up, and of which trials there was none.
-    resumed, _, _ = make(monkeypatch, tmp_path, Outcome(reward=Reward(0.0)), settings=Settings(resume=True))
+    resumed, _, _ = make(Outcome(reward=Reward(0.0)), settings=Settings(resume=True))
     path.write_text('{"schema_version": 99')
     assert str(path) in resumed.run(KEY).provenance["replaced"]
     assert "replaced" not in resumed.run(TrialKey("fake", "desk", "2")).provenance
 
 
-def test_observers_hear_of_each_turn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_observers_hear_of_each_turn(make: Make) -> None:
     heard: list[tuple[TrialKey, Any, str | None]] = []
 
     class Listener(TrialObserver):
@@ -168,8 +174,7 @@ def test_observers_hear_of_each_turn(monkeypatch: pytest.MonkeyPatch, tmp_path: 
             listener(Briefing(""), [UserSaid("hello")])
             return super().run_trial(context)
 
-    runner, _, _ = make(monkeypatch, tmp_path, Outcome(reward=Reward(1.0)), observers=[Listener()])
-    monkeypatch.setattr(runner_module, "get_benchmark", lambda name: Speaking(Outcome(reward=Reward(1.0))))
+    runner, _, _ = make(Speaking(Outcome(reward=Reward(1.0))), observers=[Listener()])
     assert runner.run(KEY).success
     assert heard == [(KEY, (UserSaid("hello"),), None)]
 
@@ -183,8 +188,8 @@ def test_one_further_agent_of_a_role_is_known_without_its_name() -> None:
     assert agents("b", "c") == {"transfer": [["b", "http://b", "B 1"], ["c", "http://c", "B 1"]]}
 
 
-def test_an_exception_becomes_a_result_with_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    runner, _, connection = make(monkeypatch, tmp_path, ZeroDivisionError("ours"))
+def test_an_exception_becomes_a_result_with_its_traceback(make: Make, tmp_path: Path) -> None:
+    runner, _, connection = make(ZeroDivisionError("ours"))
     result = runner.run(KEY)
     assert (result.status, result.error_type) == ("harness_error", "ZeroDivisionError")
     assert "Traceback" in str(result.error)
@@ -192,20 +197,15 @@ def test_an_exception_becomes_a_result_with_its_traceback(monkeypatch: pytest.Mo
     assert Store(tmp_path).read(KEY) == result
 
 
-def test_metadata_names_the_task_only_when_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_metadata_names_the_task_only_when_asked(make: Make) -> None:
     def prepare(key: TrialKey, metadata: dict[str, Any]) -> None:
         metadata["prepared"] = str(key)
 
-    plain, _, connection = make(monkeypatch, tmp_path, Outcome())
+    plain, _, connection = make(Outcome())
     plain.run(KEY)
     assert connection.opened[0].metadata is None
     tagged, _, connection = make(
-        monkeypatch,
-        tmp_path,
-        Outcome(),
-        settings=Settings(tag_trials=True),
-        metadata={"tenant": "t"},
-        prepare=prepare,
+        Outcome(), settings=Settings(tag_trials=True), metadata={"tenant": "t"}, prepare=prepare
     )
     tagged.run(TrialKey("fake", "desk", "2"))
     assert connection.opened[0].metadata == {
@@ -215,22 +215,18 @@ def test_metadata_names_the_task_only_when_asked(monkeypatch: pytest.MonkeyPatch
     }
 
 
-def test_a_turn_that_ran_into_the_trials_limit_is_the_trials_timeout(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    runner, fake, _ = make(
-        monkeypatch, tmp_path, Outcome(error=TurnTimeoutError("x")), settings=Settings(trial_timeout=1e-9)
-    )
+def test_a_turn_that_ran_into_the_trials_limit_is_the_trials_timeout(make: Make) -> None:
+    runner, fake, _ = make(Outcome(error=TurnTimeoutError("x")), settings=Settings(trial_timeout=1e-9))
     assert runner.run(KEY).error_type == "TrialTimeoutError"
     with pytest.raises(TrialTimeoutError, match="--a2a-trial-timeout"):
         fake.contexts[0].checkpoint()
 
 
 @pytest.mark.parametrize("how", ["raised", "returned"])
-def test_a_trial_that_the_runs_end_has_ended_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str) -> None:
+def test_a_trial_that_the_runs_end_has_ended_says_so(make: Make, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     late = TrialTimeoutError("took longer than --a2a-trial-timeout")
     limits = Limits(0.0, 5.0, time.monotonic() + 0.01)
-    runner, fake, _ = make(monkeypatch, tmp_path, late if how == "raised" else Outcome(error=late))
+    runner, fake, _ = make(late if how == "raised" else Outcome(error=late))
     runner.limits = limits
     monkeypatch.setattr(Limits, "is_over", property(lambda self: True))
     monkeypatch.setattr(Limits, "deadline", lambda self, began: began)
@@ -253,10 +249,8 @@ class Hanging(Fake):
         return super().run_trial(context)
 
 
-def test_a_result_after_cancellation_is_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    runner, _, connection = make(monkeypatch, tmp_path, Outcome(), settings=Settings(trial_timeout=1))
-    hanging = Hanging()
-    monkeypatch.setattr(runner_module, "get_benchmark", lambda name: hanging)
+def test_a_result_after_cancellation_is_dropped(make: Make, tmp_path: Path) -> None:
+    runner, hanging, connection = make(Hanging(), settings=Settings(trial_timeout=1))
     assert runner.give_up(KEY) is None
     cancel, late = threading.Event(), []
     thread = threading.Thread(target=lambda: late.append(runner.run(KEY, cancel)))
@@ -281,10 +275,10 @@ def test_a_result_after_cancellation_is_dropped(monkeypatch: pytest.MonkeyPatch,
 class Again(Fake):
     """Its user is at fault, and what is held for that comes to something else."""
 
-    def __init__(self, then: Outcome | Exception, runner: list[Runner] | None = None) -> None:
+    def __init__(self, then: Outcome | Exception) -> None:
         super().__init__(Outcome(reward=Reward(0.0), user_fault=UserFault("ended_before_the_write")))
         self.then = then
-        self.runner = runner or []
+        self.runner: list[Runner] = []
         self.given_up: list[TrialResult | None] = []
 
     def run_trial(self, context: TrialContext) -> Outcome:
@@ -293,15 +287,6 @@ class Again(Fake):
         if len(self.contexts) > 1:
             self.given_up += [runner.give_up(context.key) for runner in self.runner]
         return outcome
-
-
-def make_again(
-    monkeypatch: pytest.MonkeyPatch, path: Path, then: Outcome | Exception, **options: Any
-) -> tuple[Runner, Again, Connection]:
-    runner, _, connection = make(monkeypatch, path, then, settings=Settings(user_retry=3), **options)
-    fake = Again(then)
-    monkeypatch.setattr(runner_module, "get_benchmark", lambda name: fake)
-    return runner, fake, connection
 
 
 @pytest.mark.parametrize(
@@ -315,7 +300,7 @@ def make_again(
     ],
 )
 def test_an_evaluated_trial_is_not_lost_to_another_try(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then: Outcome | Exception, message: str
+    make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then: Outcome | Exception, message: str
 ) -> None:
     breaker = Breaker(1)
     noted: list[Any] = []
@@ -331,13 +316,7 @@ def test_an_evaluated_trial_is_not_lost_to_another_try(
             kept.append(self.number)
 
     tapes = iter(range(9))
-    runner, fake, connection = make_again(
-        monkeypatch,
-        tmp_path,
-        then,
-        stopping=stopping,
-        tapes=lambda key: Tape(next(tapes)),
-    )
+    runner, fake, connection = make(Again(then), Settings(user_retry=3), stopping, lambda key: Tape(next(tapes)))
     result = runner.run(KEY)
     assert len(fake.contexts) == len(connection.opened) == 2
     assert (result.status, result.error, result.reward_info) == ("evaluated", None, Reward(0.0))
@@ -351,10 +330,8 @@ def test_an_evaluated_trial_is_not_lost_to_another_try(
     assert runner.store.read(KEY) == result
 
 
-def test_an_evaluated_trial_is_kept_where_another_try_is_given_up(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    runner, fake, _ = make_again(monkeypatch, tmp_path, Outcome(reward=Reward(1.0)))
+def test_an_evaluated_trial_is_kept_where_another_try_is_given_up(make: Make) -> None:
+    runner, fake, _ = make(Again(Outcome(reward=Reward(1.0))), Settings(user_retry=3))
     fake.runner.append(runner)
     late = runner.run(KEY)
     [message] = fake.given_up
@@ -370,10 +347,10 @@ def test_an_evaluated_trial_is_kept_where_another_try_is_given_up(
     assert runner.store.read(KEY) == message
 
 
-def test_where_no_trial_may_begin_nothing_is_held_or_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_where_no_trial_may_begin_nothing_is_held_or_stored(make: Make, tmp_path: Path) -> None:
     outcome = Outcome(error=AuthenticationError("HTTP 401", refused=True))
     stopping = Stopping(Breaker(3), Limits(), tmp_path, "run-1", lambda: "")
-    runner, fake, _ = make(monkeypatch, tmp_path, outcome, stopping=stopping)
+    runner, fake, _ = make(outcome, stopping=stopping)
     assert runner.run(KEY).status == "infrastructure_error"
     other = TrialKey("fake", "desk", "2")
     result = runner.run(other)
@@ -384,13 +361,13 @@ def test_where_no_trial_may_begin_nothing_is_held_or_stored(monkeypatch: pytest.
     assert Store(tmp_path).read(other) is None
 
 
-def test_finished_trials_are_reused_while_the_breaker_is_open(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    earlier, _, _ = make(monkeypatch, tmp_path, Outcome(reward=Reward(1.0)))
+def test_finished_trials_are_reused_while_the_breaker_is_open(make: Make, tmp_path: Path) -> None:
+    earlier, _, _ = make(Outcome(reward=Reward(1.0)))
     earlier.run_id = "earlier"
     earlier.run(KEY)
     over = Limits(3600.0, 1.0, time.monotonic())
     stopping = Stopping(Breaker(3), over, tmp_path, "run-1", lambda: "")
-    resumed, fake, _ = make(monkeypatch, tmp_path, Outcome(), stopping=stopping, settings=Settings(resume=True))
+    resumed, fake, _ = make(Outcome(), stopping=stopping, settings=Settings(resume=True))
     found = resumed.run(KEY)
     assert (found.status, found.reused_from) == ("evaluated", "earlier")
     assert resumed.run(TrialKey("fake", "desk", "2")).status == "not_run"

@@ -110,13 +110,6 @@ def test_causes() -> None:
     assert [cause_of(e) for e in errors] == ["refused", "gone", "model", "gone", "party"]
 
 
-@pytest.mark.parametrize(("status", "refused"), [(401, True), (403, True), (404, True), (429, False), (None, False)])
-def test_a_model_that_its_provider_refuses(status: int | None, refused: bool) -> None:
-    error = ValueError("no")
-    error.status_code = status  # type: ignore[attr-defined]
-    assert failed("the judge's model 'm'", error).refused is refused
-
-
 @pytest.mark.parametrize(("text", "number"), [("on", 3), ("OFF", 0), ("0", 0), ("5", 5)])
 def test_the_option(text: str, number: int) -> None:
     assert read_breaker(text) == number
@@ -128,16 +121,18 @@ def test_wrong_values_of_the_option(text: str) -> None:
         read_breaker(text)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("status", "text", "refused"),
     [
+        *((status, "no", True) for status in (401, 403, 404)),
+        *((status, "no", False) for status in (429, None)),
         (500, "OpenAIException - Missing credentials. Please pass an `api_key`, or set OPENAI_API_KEY", True),
         (None, "set the ANTHROPIC_API_KEY environment variable", True),
         (429, "rate limit of OPENAI_API_KEY", False),
         (500, "the server had an error", False),
     ],
 )
-def test_a_model_without_a_key(status: int | None, text: str, refused: bool) -> None:
+def test_a_model_that_its_provider_refuses_or_that_has_no_key(status: int | None, text: str, refused: bool) -> None:
     error = ValueError(text)
     error.status_code = status  # type: ignore[attr-defined]
     assert failed("the judge's model 'm'", error).refused is refused

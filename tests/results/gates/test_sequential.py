@@ -32,6 +32,12 @@ def keys(number: int, domain: str = "front", trials: int = 1) -> list[TrialKey]:
     return [TrialKey("desk", domain, f"t{i}", trial) for i in range(number) for trial in range(trials)]
 
 
+def finish(verdict: EarlyVerdict, keys: Iterable[TrialKey], *, success: bool) -> None:
+    """Let trials end alike."""
+    for key in keys:
+        verdict.take(Finished(key, "evaluated", success))
+
+
 def message(floor: Floor, outcomes: Iterable[bool]) -> bool | None:
     for success in outcomes:
         floor.take(success=success)
@@ -140,8 +146,7 @@ def test_an_order_is_drawn_by_its_seed() -> None:
 def test_finished_trials_count_in_the_drawn_order() -> None:
     order = keys(40)
     verdict = EarlyVerdict(order, Thresholds(min_pass={"": 0.5}), None, lambda key: ())
-    for key in order[1:]:
-        verdict.take(Finished(key, "evaluated", True))
+    finish(verdict, order[1:], success=True)
     assert not verdict.decisions, "the first may still take long because it fails"
     verdict.take(Finished(order[0], "evaluated", False))
     decision = verdict.decisions["min_pass"]
@@ -155,8 +160,7 @@ def test_a_skipped_trial_leaves_a_floor_and_an_error_a_comparison_undecided() ->
     for status, decided in (("skipped", set()), ("infrastructure_error", {"min_pass"})):
         verdict = EarlyVerdict(order, Thresholds(min_pass={"": 0.5}), baseline, lambda key: ())
         verdict.take(Finished(order[0], status, False))
-        for key in order[1:]:
-            verdict.take(Finished(key, "evaluated", False))
+        finish(verdict, order[1:], success=False)
         assert set(verdict.decisions) == decided
 
 
@@ -165,8 +169,7 @@ def test_a_baselines_trials_are_in_one_pair_each() -> None:
     # Two trials of the baseline against four: pairs of one and two.
     baseline = Baseline({f"desk/front/t{i}": TaskRecord((True, True)) for i in range(20)})
     verdict = EarlyVerdict(draw_order(order, "x"), Thresholds(), baseline, lambda key: ())
-    for key in draw_order(order, "x"):
-        verdict.take(Finished(key, "evaluated", False))
+    finish(verdict, draw_order(order, "x"), success=False)
     found = verdict.decisions["baseline"]
     assert found.verdict == "regressed"
     # Nine pairs decide it alone; a pair needs two of a task's four trials.
@@ -201,8 +204,7 @@ def test_a_baseline_of_other_tasks_decides_nothing() -> None:
     order = keys(40)
     baseline = Baseline({"desk/front/else": TaskRecord((True,))})
     verdict = EarlyVerdict(order, Thresholds(min_pass={"": 0.5}), baseline, lambda key: ())
-    for key in order:
-        verdict.take(Finished(key, "evaluated", True))
+    finish(verdict, order, success=True)
     assert set(verdict.decisions) == {"min_pass"}
     assert verdict.level == 0.05
 
