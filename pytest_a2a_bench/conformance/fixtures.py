@@ -191,9 +191,12 @@ async def _make(ctx: Context, state: str) -> WireReply:
         reply = await asked_back(ctx, STATE_PROMPTS[state], state)
     else:
         reply = await ctx.send(ctx.prompt(STATE_PROMPTS[state]))
+        if state_of(_body(reply)) in RUNNING:
+            # Whether it is waited for is SEND-002's question.
+            reply = await ctx.wait_for_task(str(_body(reply).get("id")))
     # Spelled wrongly it is that state all the same, and the check is to see it.
     found = state_of(_body(reply))
-    if not _body(reply) or (found != state and found in SETTLED):
+    if not _body(reply) or found in RUNNING or (found != state and found in SETTLED):
         ctx.skip(f"the scenario {STATE_PROMPTS[state]} gives no task that is {state}: {reply.describe()}")
     return reply
 

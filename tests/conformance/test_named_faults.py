@@ -182,6 +182,27 @@ def test_a_bare_task_is_no_answer_without_a_context() -> None:
     assert set(of(served(bare, *ids))) == {"SEND-001"}
 
 
+def test_a_task_that_is_not_waited_for_is_not_taken_for_one_that_is_over() -> None:
+    looked: set[str] = set()
+    numbers = itertools.count()
+
+    def answer(request: Request) -> bytes:
+        call = json.loads(request.body)
+        task_id = call["params"].get("message", {}).get("taskId") or call["params"].get("id") or str(next(numbers))
+        told: Json = {"jsonrpc": "2.0", "id": call["id"]}
+        if call["method"] == "SendMessage" and task_id in looked:
+            return response(told | {"error": {"code": -32004, "message": "It is over"}})
+        if call["method"] == "GetTask":
+            looked.add(task_id)
+        state = "TASK_STATE_COMPLETED" if task_id in looked else "TASK_STATE_WORKING"
+        task = {"id": task_id, "contextId": "c", "status": {"state": state}}
+        return response(told | {"result": task if call["method"] == "GetTask" else {"task": task}})
+
+    with raw_agent(answer) as agent:
+        results = judge_card(agent.url, ids=["SEND-002", "SEND-007"], card=make_card(agent.url))
+    assert {r.requirement.id: r.outcome for r in results.values()} == {"SEND-002": "failed", "SEND-007": "passed"}
+
+
 def test_a_follow_up_that_is_not_waited_for_is_named_so() -> None:
     asked: dict[str, Json] = {}
 
