@@ -272,17 +272,11 @@ def test_over_a2a(
 def test_conformance_finds_nothing_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}/"
-    command = ("-m", "pytest_a2a_bench.cli", "adk", "serve", f"--port={port}", "--model=openai/scripted",
-               f"--results={tmp_path / 'results'}")  # fmt: skip
-    with (
-        FakeLLM(lambda request: say("Which agent?")) as llm,
-        program(
-            *command,
-            url=f"{url}.well-known/agent-card.json",
-            environ={"OPENAI_API_BASE": llm.api_base, "OPENAI_API_KEY": "sk-of-nobody"},
-        ),
-    ):
-        main(["check", url, "--format", "json"])
+    with FakeLLM(lambda request: say("Which agent?")) as llm:
+        environ = {"OPENAI_API_BASE": llm.api_base, "OPENAI_API_KEY": "sk-of-nobody"}
+        card = f"{url}.well-known/agent-card.json"
+        with program(*serving(port, tmp_path / "results"), url=card, environ=environ):
+            main(["check", url, "--format", "json"])
     report = json.loads(capsys.readouterr().out)
     found = {one["id"] for one in report["results"] if one["status"] in ("failed", "warned", "error")}
     assert {(one["version"], one["binding"]) for one in report["results"] if one["status"] == "passed"} >= {

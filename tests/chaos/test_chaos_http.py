@@ -14,19 +14,15 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import httpx
 import pytest
 from chaos_oracle import harried
-from faulty_server import serve_app
 from one_test import in_one_test
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
+from raw_agent import Answer, Handler, Request, raw_agent, response, stream_head
 
 import pytest_a2a_bench
 from pytest_a2a_bench.a2a.card import CARD_PATH, AgentCard, load_card
@@ -45,55 +41,33 @@ def _task(state: str) -> dict[str, Any]:
     return {"task": {"id": "task-1", "contextId": "context-1", "status": status}}
 
 
-@dataclass
-class CountingAgent:
-    """What reached it.
+def counting(worked: list[str]) -> Handler:
+    """Be an agent over both HTTP bindings, and take down the ids of the messages that were answered."""
 
-    :param worked: ids of the messages that it answered.
-    """
+    def answer(request: Request) -> Answer:
+        if request.method != "POST":
+            return response("", "404 Not Found")
+        is_rest, body = request.path.startswith("/rest/"), request.json
+        worked.append((body if is_rest else body["params"])["message"]["messageId"])
+        tasks = [_task(state) for state in _STATES]
+        answers = tasks if is_rest else [{"jsonrpc": "2.0", "id": body["id"], "result": task} for task in tasks]
+        if "Stream" not in body.get("method", "") and not request.path.endswith(":stream"):
+            return response(answers[-1])
+        return [stream_head(), *(f"data: {json.dumps(each)}\n\n".encode() for each in answers)]
 
-    worked: list[str] = field(default_factory=list)
-    card: dict[str, Any] = field(default_factory=dict)
-
-    def app(self) -> Starlette:
-        """Return its HTTP bindings."""
-        return Starlette(
-            routes=[
-                Route(CARD_PATH, self._card, methods=["GET"]),
-                Route("/", self._rpc, methods=["POST"]),
-                Route("/rest/message:send", self._rest, methods=["POST"]),
-                Route("/rest/message:stream", self._rest, methods=["POST"]),
-            ]
-        )
-
-    async def _card(self, request: Request) -> Response:
-        return JSONResponse(self.card)
-
-    async def _rpc(self, request: Request) -> Response:
-        body = json.loads(await request.body())
-        return self._reply(body["params"], "Stream" in body["method"], {"jsonrpc": "2.0", "id": body["id"]})
-
-    async def _rest(self, request: Request) -> Response:
-        return self._reply(json.loads(await request.body()), request.url.path.endswith("stream"), None)
-
-    def _reply(self, params: dict[str, Any], stream: bool, envelope: dict[str, Any] | None) -> Response:
-        self.worked.append(params["message"]["messageId"])
-        answers = [envelope | {"result": _task(s)} if envelope else _task(s) for s in _STATES]
-        if not stream:
-            return JSONResponse(answers[-1])
-        events = "".join(f"data: {json.dumps(answer)}\n\n" for answer in answers)
-        return StreamingResponse(iter([events]), media_type="text/event-stream")
+    return answer
 
 
 @dataclass
 class Scene:
     """An agent, and the proxy before it.
 
+    :param worked: ids of the messages that the agent answered.
     :param url: the proxy's.
     :param injected: each fault that was injected, with the number of its request.
     """
 
-    agent: CountingAgent
+    worked: list[str]
     url: str
     card_url: str
     faults: Faults
@@ -115,17 +89,17 @@ async def behind_faults(
     retry_after: int = 1,
 ) -> AsyncIterator[Scene]:
     """Serve an agent that counts, with a proxy before it."""
-    agent, draws = CountingAgent(), Draws(rates, seed, kinds)
+    worked, draws = list[str](), Draws(rates, seed, kinds)
     broken: list[dict[str, Any]] = []
     injected: list[tuple[int, str]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: broken.append(context))
     faults = Faults(draws, hang, retry_after, lambda fault, _: injected.append((draws.requests, fault)))
-    async with serve_app(agent.app()) as url:
-        places = {"JSONRPC": url, "HTTP+JSON": f"{url}rest", "GRPC": "http://127.0.0.1:9"}
+    with raw_agent(counting(worked)) as agent:
+        places = {"JSONRPC": f"{agent.url}/", "HTTP+JSON": f"{agent.url}/rest", "GRPC": "http://127.0.0.1:9"}
         interfaces = [{"url": u, "protocolBinding": b, "protocolVersion": "1.0"} for b, u in places.items()]
         agent.card = {"name": "counting", "supportedInterfaces": interfaces, "signatures": [{"signature": "x"}]}
-        async with proxy_before(url + CARD_PATH[1:], faults) as card_url:
-            yield Scene(agent, card_url.removesuffix(CARD_PATH[1:]), card_url, faults, injected)
+        async with proxy_before(agent.url + CARD_PATH, faults) as card_url:
+            yield Scene(worked, card_url.removesuffix(CARD_PATH[1:]), card_url, faults, injected)
     # What a task of the proxy's dies of is seen by nobody else.
     assert not broken
 
@@ -186,7 +160,7 @@ def one(fault: str | None, transport: str, *, stream: bool = False, context: str
         rates = {fault: 1.0} if fault else {}
         async with behind_faults(rates, **how) as scene, httpx.AsyncClient(timeout=20) as client:
             seen = await look(client, request(scene, transport, stream=stream, context=context))
-            return One(seen, scene.agent.worked, scene.injected)
+            return One(seen, scene.worked, scene.injected)
 
     return asyncio.run(run())
 
@@ -296,7 +270,7 @@ def test_a_silence_before_or_after_the_headers(fault: str, status: int | None, s
     async def run() -> tuple[Seen, list[str], dict[str, int]]:
         async with behind_faults({fault: 1.0}) as scene, httpx.AsyncClient(timeout=0.5) as client:
             seen = await look(client, request(scene, "jsonrpc", stream=stream))
-            return seen, scene.agent.worked, dict(scene.faults.injected)
+            return seen, scene.worked, dict(scene.faults.injected)
 
     seen, worked, injected = asyncio.run(run())
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import http.server
 import itertools
 import json
 import re
-import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 import httpx
 from google.protobuf import json_format
+from threaded_http import Handler, HttpServer
 
 from pytest_a2a_bench.conformance.clients.agent import EXTENSION
 from pytest_a2a_bench.conformance.clients.observed import ObservedAgent
@@ -404,9 +403,7 @@ class SmallClient:
         self.token = "Bearer 0"
         self.send(situation)
 
-    def _redirect(self, situation: str) -> None:
-        self.token = "Bearer 0"
-        self.send(situation)
+    _redirect = _expired_token
 
     def _push(self, situation: str) -> None:
         for _ in range(2):
@@ -446,35 +443,20 @@ class SmallClient:
                 self.connect("card-change")
 
 
-class Hook(http.server.BaseHTTPRequestHandler):
-    """A webhook that takes what has its token, and knows what it has taken."""
-
-    fault: ClassVar[str] = ""
-    taken: ClassVar[set[bytes]] = set()
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        is_ours = str(self.headers["X-A2A-Notification-Token"]).startswith(TOKEN) or self.fault == "hook-open"
-        status = 200 if is_ours else 401
-        if body in self.taken and self.fault == "hook-duplicate":
-            status = 409
-        self.taken.add(body)
-        self.send_response(status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @contextmanager
 def webhook(fault: str = "") -> Iterator[str]:
-    """Serve a webhook."""
-    kind = type("OneHook", (Hook,), {"fault": fault, "taken": set()})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    """Serve a webhook that takes what has its token, and knows what it has taken."""
+    taken: set[bytes] = set()
+
+    class Hook(Handler):
+        def do_POST(self) -> None:
+            body = self.body()
+            is_ours = str(self.headers["X-A2A-Notification-Token"]).startswith(TOKEN) or fault == "hook-open"
+            status = 200 if is_ours else 401
+            if body in taken and fault == "hook-duplicate":
+                status = 409
+            taken.add(body)
+            self.answer(status)
+
+    with HttpServer(Hook) as server:
+        yield f"{server.url}/"

@@ -11,7 +11,7 @@ from faulty_server import serve_app
 from on_loop import on_loop
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.agents.brain import BrainReply, Conversation, bench_task_key
+from pytest_a2a_bench.agents.brain import BrainError, BrainReply, Conversation, bench_task_key
 from pytest_a2a_bench.agents.card import Addresses
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.agents.server import start_brain
@@ -35,6 +35,17 @@ class Speaker:
         self._say = say
         self._usage = usage
         self.conversations: list[Conversation] = []
+
+    @classmethod
+    def always(cls, said: str | ToolCall | BrainError | None) -> Speaker:
+        """Return one that says the same to everything, or breaks."""
+
+        def say(conversation: Conversation) -> str | ToolCall | None:
+            if isinstance(said, BrainError):
+                raise said
+            return said
+
+        return cls(say)
 
     async def reply(self, conversation: Conversation) -> BrainReply:
         if not any(known is conversation for known in self.conversations):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -123,16 +122,16 @@ def test_a_judge_that_fails_is_trouble_of_the_infrastructure(run_trials: RunTria
     assert [t.role for t in result.transcript] == ["user", "agent"]
 
 
-def playing(steps: list[Step]) -> Callable[[FakeLLM], Settings]:
-    return lambda llm: settings(
-        concurrency=1, user="llm:openai/user", user_llm_args={"api_base": llm.api_base, "num_retries": 0}
-    )
+def with_user(run_trials: RunTrials, steps: list[Step]) -> tuple[TrialResult, FakeLLM]:
+    """Run one trial with a user whose model says the steps."""
+    with FakeLLM(steps) as llm:
+        args = {"api_base": llm.api_base, "num_retries": 0}
+        chosen = settings(concurrency=1, user="llm:openai/user", user_llm_args=args)
+        return one(run_trials("oracle", chosen, keys("mini_interactive", [TASK]))), llm
 
 
 def test_a_model_plays_the_user(run_trials: RunTrials) -> None:
-    steps = [say("Hello?"), say("I mean last month."), say("###STOP###")]
-    with FakeLLM(steps) as llm:
-        result = one(run_trials("oracle", playing(steps)(llm), keys("mini_interactive", [TASK])))
+    result, llm = with_user(run_trials, [say("Hello?"), say("I mean last month."), say("###STOP###")])
 
     assert (result.success, result.termination_reason) == (True, "user_stop")
     assert (result.provenance["user"], result.provenance["user_llm"]) == ("llm", "openai/user")
@@ -144,9 +143,7 @@ def test_a_model_plays_the_user(run_trials: RunTrials) -> None:
 
 
 def test_a_user_model_that_dies_is_trouble_of_the_infrastructure(run_trials: RunTrials) -> None:
-    steps = [say("Hello?"), *[status(500)] * 20]
-    with FakeLLM(steps) as llm:
-        result = one(run_trials("oracle", playing(steps)(llm), keys("mini_interactive", [TASK])))
+    result, _ = with_user(run_trials, [say("Hello?"), *[status(500)] * 20])
 
     assert result.status == "infrastructure_error"
     assert "user simulator's model" in str(result.error)

@@ -233,10 +233,11 @@ def test_trials_follow_the_profile_and_say_so(run_trials: RunTrials, checkout: P
     assert sum(result.reward or 0 for result in results) >= 2
 
 
-def test_conflicting_settings_are_reported(tmp_path: Path) -> None:
-    def problems(**options: Any) -> list[str]:
-        return list(check_options(crm_settings(**options)))
+def problems(**options: Any) -> list[str]:
+    return list(check_options(crm_settings(**options)))
 
+
+def test_conflicting_settings_are_reported(tmp_path: Path) -> None:
     assert "is not a directory" in problems(crm_official=str(tmp_path / "no"))[0]
     found = problems(crm_official=str(tmp_path), crm_scoring="fixed", crm_max_turns=3)
     assert ["scoring" in found[0], "max-turns" in found[1], len(found)] == [True, True, 2]
@@ -446,18 +447,14 @@ def test_records_of_different_fields_raise_as_upstream_does() -> None:
 
 
 def test_twenty_replies_and_the_first_answer_ends(code: OfficialTools) -> None:
-    talk = episode(code, SmallOrg(rows()))
-    talk.open()
-    for _ in range(19):
-        assert talk.step(AgentSaid(text="Action: x")) != ()
-    assert talk.step(AgentSaid(text="Action: x")) == ()
-    assert talk.ended == "max_turns"
-    late = episode(code, SmallOrg(rows()))
-    late.open()
-    for _ in range(19):
-        late.step(AgentSaid(text="Action: x"))
-    assert late.step(call("respond", content="None")) == ()
-    assert (late.ended, late.answer) == ("agent_stop", "None")
+    for last, ended in ((AgentSaid(text="Action: x"), "max_turns"), (call("respond", content="None"), "agent_stop")):
+        talk = episode(code, SmallOrg(rows()))
+        talk.open()
+        for _ in range(19):
+            assert talk.step(AgentSaid(text="Action: x")) != ()
+        assert talk.step(last) == ()
+        assert talk.ended == ended
+    assert talk.answer == "None"
 
 
 def test_only_the_gold_letter_by_letter_is_worth_something() -> None:
@@ -514,20 +511,14 @@ def test_a_trial_with_tools(
 
 
 def test_which_agents_go_with_which_options_and_domains(checkout_tools: Path) -> None:
-    def problems(**options: Any) -> list[str]:
-        return list(check_options(crm_settings(**options)))
-
     assert "stand one of react, react+privacy, act" in problems(crm_official=f"{checkout_tools}:atc")[0]
     assert problems(crm_official=f"{checkout_tools}:tool_call", dialect="data") == []
     assert "no tools for" in problems(crm_official=f"{checkout_tools}:tool_call", dialect="execute_tags")[0]
     assert "--a2a-dialect tool_call or data" in problems(crm_official=f"{checkout_tools}:tool_call_flex")[0]
 
     def unfit(strategy: str, *domains: str) -> list[str]:
-        return [
-            p
-            for p in find_problems(domains, crm_settings(crm_official=f"{checkout_tools}:{strategy}"), {})
-            if "leave" in p
-        ]
+        chosen = crm_settings(crm_official=f"{checkout_tools}:{strategy}")
+        return [problem for problem in find_problems(domains, chosen, {}) if "leave" in problem]
 
     assert unfit("act", "mini") == unfit("tool_call", "mini") == []
     assert "leave out mini_interactive" in unfit("act", "mini", "mini_interactive")[0]

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import resolved_settings
@@ -51,20 +52,18 @@ def test_none_takes_back_a_drift_of_the_table(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "text", "expected"),
+    ("source", "name", "expected"),
     [
-        ("cli", "data", "{root}/sub/data"),
-        ("env", "data", "{root}/sub/data"),
-        ("table", "data", "{root}/data"),
+        ("options", "a2a_crm_data", "sub/data"),
+        ("environ", "A2A_CRM_DATA", "sub/data"),
+        ("table", "crm-data", "data"),
     ],
 )
-def test_where_the_data_is(root: Path, source: str, text: str, expected: str) -> None:
-    cli = {"a2a_crm_data": text} if source == "cli" else {}
-    environ = {"A2A_CRM_DATA": text} if source == "env" else {}
-    table = {"crm-data": text} if source == "table" else {}
-    found = resolved(root, cli, environ=environ, table=table)
+def test_where_the_data_is(root: Path, source: str, name: str, expected: str) -> None:
+    given: dict[str, Any] = {source: {name: "data"}}
+    found = resolved(root, **given)
     assert not found.problems
-    assert CrmOptions.of(found.settings).data == expected.format(root=root)
+    assert CrmOptions.of(found.settings).data == str(root / expected)
 
 
 @pytest.mark.parametrize(

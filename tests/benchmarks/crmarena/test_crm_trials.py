@@ -30,7 +30,6 @@ PAIRS = [
 @pytest.mark.parametrize(
     ("scoring", "tasks"),
     [
-        pytest.param("compat", one_of_each(number=1), marks=pytest.mark.slow),
         ("fixed", one_of_each()),
         pytest.param("compat", ALL, marks=pytest.mark.slow),
         pytest.param("fixed", ALL, marks=pytest.mark.slow),
@@ -67,25 +66,16 @@ def test_the_solver_reaches_every_answer_with_queries_alone(run_trials: RunTrial
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("agent", "tasks"),
-    [
-        ("solver", one_of_each()),
-        pytest.param("solver", ALL, marks=pytest.mark.slow),
-        pytest.param("oracle", ALL, marks=pytest.mark.slow),
-    ],
-)
-def test_distractor_rows_change_no_answer(run_trials: RunTrials, agent: str, tasks: list[str]) -> None:
-    results = run_trials(agent, settings(crm_rot=True), keys(tasks=tasks))
+@pytest.mark.parametrize("agent", ["solver", "oracle"])
+def test_distractor_rows_change_no_answer(run_trials: RunTrials, agent: str) -> None:
+    results = run_trials(agent, settings(crm_rot=True), keys(tasks=ALL))
 
     assert failed(results) == {}
     assert {r.provenance["rot"] for r in results} == {True}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "level", [*(pytest.param(level, marks=pytest.mark.slow) for level in ("low", "medium")), "high"]
-)
+@pytest.mark.parametrize("level", ["low", "medium", "high"])
 def test_renamed_columns_leave_the_oracle_alone_and_stop_who_knows_the_old_names(
     run_trials: RunTrials, level: str
 ) -> None:
@@ -240,6 +230,3 @@ def test_a_user_is_spoken_to_by_a_call_and_answers_in_its_result(run_trials: Run
 @pytest.mark.parametrize("domain", ["mini", "mini_interactive"])
 def test_every_task_is_worth_the_same(run_trials: RunTrials, spec: str, domain: str) -> None:
     assert len(compare(run_trials, spec, keys(domain, MINI))) == 220
-
-
-# How a conversation drives the solver: a pure function of what was said.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -174,7 +174,7 @@ def test_the_same_user_behind_a2a_comes_to_the_same(run_trials: RunTrials) -> No
     ],
 )
 def test_nonsense_is_an_error_of_its_own(run_trials: RunTrials, said: str | ToolCall | None, message: str) -> None:
-    with served_brain(Speaker(lambda conversation: said)) as url:
+    with served_brain(Speaker.always(said)) as url:
         every = keys("mini_interactive", one_of_each()[:1])
         (result,) = run_trials("solver", dataclasses.replace(settings(), user=f"a2a:{url}"), every)
     assert (result.status, result.blame) == ("infrastructure_error", "user")
@@ -201,8 +201,7 @@ class Asking:
         return ToolCall("respond", {"answer": returned[-1].content})
 
 
-def knowing(conversation: Conversation) -> str:
-    return ", ".join(TASK_COLLEAGUE.answers)
+KNOWN = ", ".join(TASK_COLLEAGUE.answers)
 
 
 def run(tested: Asking, colleague: Speaker, tmp_path: Path, **options: object) -> TrialResult:
@@ -216,16 +215,14 @@ def run(tested: Asking, colleague: Speaker, tmp_path: Path, **options: object) -
     "options", [{}, *(pytest.param(o, marks=pytest.mark.slow) for o in ({"dialect": "data"}, {"tools": "mcp"}))]
 )
 def test_the_colleagues_answer_is_the_tools_result(tmp_path: Path, options: dict[str, str]) -> None:
-    colleague = Speaker(knowing)
+    colleague = Speaker.always(KNOWN)
     result = run(Asking(2), colleague, tmp_path, **options)
     assert (result.status, result.reward, result.error) == ("evaluated", 1.0, None)
     assert (measured(result, "turns"), measured(result, "questions"), measured(result, "question_errors")) == (3, 2, 0)
     (party,) = result.parties
     assert (party.name, party.role, party.turns, party.usage.input_tokens) == ("ann", "colleague", 2, 22)
     answers = [turn for turn in result.transcript if turn.tool == "ask_agent"]
-    assert [(turn.party, turn.error, turn.text) for turn in answers] == [
-        ("ann", False, ", ".join(TASK_COLLEAGUE.answers))
-    ] * 2
+    assert [(turn.party, turn.error, turn.text) for turn in answers] == [("ann", False, KNOWN)] * 2
     questions = [event.text for event in colleague.conversations[0].history if isinstance(event, UserSaid)]
     assert "You are ann" in questions[0]
     assert questions[0].endswith("number 0?")
@@ -235,7 +232,7 @@ def test_the_colleagues_answer_is_the_tools_result(tmp_path: Path, options: dict
 
 
 def test_questions_are_counted(tmp_path: Path) -> None:
-    result = run(Asking(3), Speaker(knowing), tmp_path, colleague_turns=1)
+    result = run(Asking(3), Speaker.always(KNOWN), tmp_path, colleague_turns=1)
     answers = [turn for turn in result.transcript if turn.tool == "ask_agent"]
     assert [turn.error for turn in answers] == [False, True, True]
     assert "answers no more questions" in str(answers[1].text)
@@ -254,7 +251,7 @@ def test_of_several_the_agent_says_whom_it_asks(tmp_path: Path, options: dict[st
             return ToolCall("respond", {"answer": returned[1]})
         return ToolCall("ask_agent", {"name": whom[len(returned)], "question": f"number {len(returned)}?"})
 
-    ann, bob = Speaker(knowing), Speaker(lambda conversation: "I am bob.")
+    ann, bob = Speaker.always(KNOWN), Speaker.always("I am bob.")
     tested = Speaker(asking)
     with served_brain(tested) as url, served_brain(ann, token="of-ann") as first, served_brain(bob) as second:
         environ = pytest.MonkeyPatch()
@@ -289,23 +286,9 @@ def test_of_several_the_agent_says_whom_it_asks(tmp_path: Path, options: dict[st
     assert "ann and bob" in briefing.policy
 
 
-def silent(conversation: Conversation) -> None:
-    return None
-
-
-def broken(conversation: Conversation) -> str:
-    raise BrainError("no model")
-
-
-def once_broken() -> Iterator[str]:
-    yield ""
-    while True:
-        yield ", ".join(TASK_COLLEAGUE.answers)
-
-
-@pytest.mark.parametrize("say", [silent, pytest.param(broken, marks=pytest.mark.slow)])
-def test_its_trouble_is_reported_and_its_own(tmp_path: Path, say: Callable[[Conversation], str | None]) -> None:
-    result = run(Asking(1), Speaker(say), tmp_path)
+@pytest.mark.parametrize("says", [None, pytest.param(BrainError("no model"), marks=pytest.mark.slow)])
+def test_its_trouble_is_reported_and_its_own(tmp_path: Path, says: BrainError | None) -> None:
+    result = run(Asking(1), Speaker.always(says), tmp_path)
     assert (result.status, result.reward, result.blame) == ("evaluated", 0.0, None)
     (answer,) = [turn for turn in result.transcript if turn.tool == "ask_agent"]
     assert (answer.error, answer.text) == (True, "ann did not answer.")
@@ -317,7 +300,7 @@ def test_its_trouble_is_reported_and_its_own(tmp_path: Path, say: Callable[[Conv
 
 @pytest.mark.slow
 def test_after_trouble_it_may_be_asked_again(tmp_path: Path) -> None:
-    says = once_broken()
+    says = itertools.chain([""], itertools.repeat(KNOWN))
     result = run(Asking(2), Speaker(lambda conversation: next(says)), tmp_path)
     assert (result.reward, measured(result, "question_errors")) == (1.0, 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from mini_org.org import build
@@ -140,36 +141,30 @@ def test_an_org_whose_requests_are_used_up_is_not_asked_again(org: SalesforceOrg
     assert cause_of(error.value) == "quota"
 
 
-def test_too_many_requests_at_once_pass(org: SalesforceOrg, server: SalesforceServer) -> None:
-    server.fault, server.fault_words = (
-        "REQUEST_LIMIT_EXCEEDED",
-        "ConcurrentRequests (Concurrent API Requests) Limit exceeded.",
-    )
-    with pytest.raises(TransportError, match="ConcurrentRequests"):
-        org.run("SELECT Id FROM Case")
-    server.fault = None
-    assert org.run("SELECT COUNT() FROM Case").total_size
+BUSY = "ConcurrentRequests (Concurrent API Requests) Limit exceeded."
 
 
-@pytest.mark.parametrize("fault", ["REQUEST_LIMIT_EXCEEDED", "SERVER_UNAVAILABLE"])
-def test_an_overloaded_server_is_no_refusal(org: SalesforceOrg, server: SalesforceServer, fault: str) -> None:
-    server.fault = fault
-    with pytest.raises(TransportError, match=fault):
-        org.run("SELECT Id FROM Case")
-
-
-def test_an_answer_that_is_not_salesforces_is_trouble_of_the_network(
-    org: SalesforceOrg, server: SalesforceServer
+@pytest.mark.parametrize(
+    ("state", "problem", "passes"),
+    [
+        ({"fault": "REQUEST_LIMIT_EXCEEDED", "fault_words": BUSY}, "ConcurrentRequests", True),
+        ({"fault": "REQUEST_LIMIT_EXCEEDED"}, "REQUEST_LIMIT_EXCEEDED", False),
+        ({"fault": "SERVER_UNAVAILABLE"}, "SERVER_UNAVAILABLE", True),
+        ({"raw": (200, "<html>maintenance</html>")}, "not JSON", True),
+        ({"raw": (200, '["something else"]')}, "no query's answer", True),
+        ({"raw": (502, "<html>bad gateway</html>")}, "HTTP 502: <html>bad gateway", True),
+    ],
+)
+def test_trouble_of_the_server_or_the_network_is_no_refusal(
+    org: SalesforceOrg, server: SalesforceServer, state: dict[str, Any], problem: str, passes: bool
 ) -> None:
-    server.raw = (200, "<html>maintenance</html>")
-    with pytest.raises(TransportError, match="not JSON"):
+    for name, value in state.items():
+        setattr(server, name, value)
+    with pytest.raises(TransportError, match=problem):
         org.run("SELECT Id FROM Case")
-    server.raw = (200, '["something else"]')
-    with pytest.raises(TransportError, match="no query's answer"):
-        org.run("SELECT Id FROM Case")
-    server.raw = (502, "<html>bad gateway</html>")
-    with pytest.raises(TransportError, match="HTTP 502: <html>bad gateway"):
-        org.run("SELECT Id FROM Case")
+    server.fault = server.raw = None
+    if passes:
+        assert org.run("SELECT COUNT() FROM Case").total_size
 
 
 def test_a_server_that_is_not_there(local: LocalOrg) -> None:

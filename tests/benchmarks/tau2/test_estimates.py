@@ -233,22 +233,19 @@ def run(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_an_array_is_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    target = run / "metrics.json"
-    assert main(["export", "metrics", str(run), "-o", str(target)]) == 0
-    assert [record["task_id"] for record in json.loads(target.read_text())] == ["1", "2"]
+@pytest.mark.parametrize("options", [["--domain", "front"], ["--jsonl"]])
+def test_an_array_or_lines_are_written(run: Path, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    target = run / "metrics"
+    assert main(["export", "metrics", str(run), "-o", str(target), *options]) == 0
     capsys.readouterr()
-    assert main(["export", "metrics", str(run), "-o", "-", "--domain", "front"]) == 0
-    assert [record["key"] for record in json.loads(capsys.readouterr().out)] == ["made/front/1#0", "made/front/2#0"]
-
-
-def test_lines_are_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    target = run / "metrics.jsonl"
-    assert main(["export", "metrics", str(run), "-o", str(target), "--jsonl"]) == 0
-    capsys.readouterr()
-    assert main(["export", "metrics", str(run), "-o", "-", "--jsonl"]) == 0
-    assert target.read_text() == capsys.readouterr().out
-    assert [json.loads(line)["task_id"] for line in target.read_text().splitlines()] == ["1", "2"]
+    assert main(["export", "metrics", str(run), "-o", "-", *options]) == 0
+    text = capsys.readouterr().out
+    assert target.read_text() == text
+    records = [json.loads(line) for line in text.splitlines()] if options == ["--jsonl"] else json.loads(text)
+    assert [(record["task_id"], record["key"]) for record in records] == [
+        ("1", "made/front/1#0"),
+        ("2", "made/front/2#0"),
+    ]
 
 
 def test_contradictory_options_are_reported_together(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,6 +93,21 @@ class Agent:
         return self.post("tools/list", {}).status_code == 200
 
 
+class Hanging:
+    """An answer that comes when the test is over.
+
+    :ivar called: set when it is waited for.
+    """
+
+    def __init__(self) -> None:
+        self.called, self.over = threading.Event(), threading.Event()
+
+    def __call__(self, request: Request) -> Answer:
+        self.called.set()
+        self.over.wait(60)
+        return None
+
+
 def say(text: str) -> Callable[[Request], Answer]:
     parts = [{"text": text}]
     message = {"messageId": "m", "role": "ROLE_AGENT", "parts": parts, "contextId": "c"}
@@ -136,30 +151,18 @@ def test_a_server_that_breaks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", sampled(["timeout", "trial_timeout"], 2))
 def test_an_agent_that_never_answers(tmp_path: Path, limit: str) -> None:
-    release = threading.Event()
-
-    def hang(request: Request) -> Answer:
-        release.wait(60)
-        return None
-
-    agent = Agent([UPDATE], hang)
+    hanging = Hanging()
     try:
-        result = hold(agent, tmp_path, **{limit: 3.0})
+        result = hold(Agent([UPDATE], hanging), tmp_path, **{limit: 3.0})
     finally:
-        release.set()
+        hanging.over.set()
     assert result.status == "infrastructure_error"
     assert result.error_type == {"timeout": "TurnTimeoutError", "trial_timeout": "TrialTimeoutError"}[limit]
 
 
 def test_a_run_that_stops(tmp_path: Path) -> None:
-    release, called = threading.Event(), threading.Event()
-
-    def hang(request: Request) -> Answer:
-        called.set()
-        release.wait(60)
-        return None
-
-    agent = Agent([UPDATE], hang)
+    hanging = Hanging()
+    agent = Agent([UPDATE], hanging)
     with raw_agent(agent) as served:
         settings = Settings(endpoint=served.url, tools="mcp")
         with AgentConnection(ClientConfig.from_settings(settings, os.environ)) as connection:
@@ -167,11 +170,11 @@ def test_a_run_that_stops(tmp_path: Path) -> None:
             results: list[TrialResult] = []
             thread = threading.Thread(target=lambda: results.append(runner.run(KEY)))
             thread.start()
-            assert called.wait(60)
+            assert hanging.called.wait(60)
             assert agent.is_let_in()
             runner.cancel_all()
             thread.join(60)
-            release.set()
+            hanging.over.set()
         assert not agent.is_let_in()
     assert [result.error_type for result in results] == ["TrialCancelledError"]
 
@@ -190,7 +193,9 @@ def test_a_conversation_that_is_held_again_has_another_endpoint(tmp_path: Path) 
     def break_once(request: Request) -> Answer:
         servers.append(agent.server)
         if len(servers) > 1:
-            assert not Agent.is_let_in(_at(servers[0]))
+            earlier = Agent([], say(""))
+            earlier.server = servers[0]
+            assert not earlier.is_let_in()
             return say("It is done.")(request)
         return None  # the connection is reset: nobody knows whether the message was worked on
 
@@ -201,9 +206,3 @@ def test_a_conversation_that_is_held_again_has_another_endpoint(tmp_path: Path) 
     assert len({server["url"] for server in servers}) == 2
     # Of the conversation that counts; what the first one did is in no environment.
     assert result.provenance["native_calls"] == 1
-
-
-def _at(server: dict[str, Any]) -> Agent:
-    other = Agent([], say(""))
-    other.server = server
-    return other

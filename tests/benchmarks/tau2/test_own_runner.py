@@ -94,27 +94,19 @@ def customer(conversation: Conversation) -> str:
 
 def run_mock(agent_name: str, llm: FakeLLM, **more: Any) -> dict[str, float]:
     """Run every task of the mock domain in tau2's own runner; return task -> reward."""
+    tasks = RUN.get_tasks("mock", task_split_name="base", task_ids=more.pop("task_ids", None))
     config = {
         "user": "user_simulator",
-        "task_ids": None,
-        "num_trials": 1,
         "max_steps": 30,
-        "max_errors": 10,
         "seed": 300,
-    } | more
-    tasks = RUN.get_tasks("mock", task_split_name="base", task_ids=config.pop("task_ids"))
-    results = RUN.run_tasks(
-        domain="mock",
-        tasks=tasks,
-        agent=agent_name,
-        llm_agent="a2a",
-        llm_args_agent={},
-        llm_user="openai/fake",
-        llm_args_user=user_args(llm),
-        console_display=False,
-        log_level="ERROR",
-        **config,
-    )
+        "llm_agent": "a2a",
+        "llm_args_agent": {},
+        "llm_user": "openai/fake",
+        "llm_args_user": user_args(llm),
+        "console_display": False,
+        "log_level": "ERROR",
+    }
+    results = RUN.run_tasks(domain="mock", tasks=tasks, agent=agent_name, **(config | more))
     return {run.task_id: run.reward_info.reward for run in results.simulations}
 
 
@@ -201,20 +193,8 @@ def test_an_agent_that_is_not_there_gets_no_reward(user: FakeLLM, registry: Any)
 def test_models_of_tau2s_own_still_play(user: FakeLLM, registry: Any, agent: str) -> None:
     OURS.register(agent, "a2a_agent")
     with FakeLLM(agent_says) as model:
-        args = {"api_base": model.api_base, "api_key": "test", **ARGS}
-        [run] = RUN.run_tasks(
-            domain="mock",
-            tasks=RUN.get_tasks("mock", task_split_name="base", task_ids=["create_task_1"]),
-            agent="llm_agent",
-            user="user_simulator",
-            llm_agent="openai/own",
-            llm_args_agent=args,
-            llm_user="openai/fake",
-            llm_args_user=user_args(user),
-            console_display=False,
-            log_level="ERROR",
-        ).simulations
-    assert run.reward_info.reward == 1.0
+        own = {"llm_agent": "openai/own", "llm_args_agent": user_args(model)}
+        assert run_mock("llm_agent", user, task_ids=["create_task_1"], **own) == {"create_task_1": 1.0}
 
 
 def a2a_bench(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -29,6 +29,14 @@ DOMAINS = {"airline": 25, "retail": 30, "telecom": 15, "mock": 1}
 """In how many parts the tasks of a domain are tried."""
 
 
+def run(script: str) -> str:
+    """Return what a script prints in a process of its own."""
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 JUNK: tuple[Any, ...] = ("", "#", "ü🙂", -1, 2**40, 1e300, True, None, [], {}, [[{"a": None}]])
 
 
@@ -198,7 +206,7 @@ def test_tools_are_made_once_and_are_what_tau2_makes() -> None:
 )
 def test_another_tau2_goes_its_own_way_and_says_so(before: str, why: str) -> None:
     script = f"""
-from pytest_a2a_bench.benchmarks.tau2 import index, shortcuts, upstream
+from pytest_a2a_bench.benchmarks.tau2 import shortcuts, upstream
 {before}
 tau2 = upstream.load()
 environment, _ = upstream.build_environment(tau2, "mock", None)
@@ -206,8 +214,7 @@ assert type(environment).__module__ == "tau2.environment.environment"
 assert "_a2a_bench_origin" not in vars(environment.tools.db)
 print(shortcuts.why_stock())
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
-    assert done.stdout == f"{why}\n", done.stderr
+    assert run(script) == f"{why}\n"
 
 
 # No call of tau2's ``calculate`` holds the process for ever, and none that ends is changed.
@@ -311,36 +318,14 @@ print("real")
 
 
 def test_tables_are_imported_when_tau2_makes_one_and_are_the_real_ones() -> None:
-    command = [sys.executable, "-W", "ignore", "-c", TABLES]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout == "real\n", done.stderr
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[dict[str, subprocess.Popen[str]]]:
-    """Both at once: importing LiteLLM takes seconds of which a second core can take half."""
-    started = {
-        script: subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for script in (DEFERRED, IMPORTED_BEFORE)
-    }
-    yield started
-    for process in started.values():
-        process.kill()
-        process.communicate()
+    assert run(TABLES) == "real\n"
 
 
 @pytest.mark.slow
-def test_loading_tau2_does_not_import_litellm_and_the_first_call_replays_tau2s_settings(
-    processes: dict[str, subprocess.Popen[str]],
-) -> None:
-    said, trouble = processes[DEFERRED].communicate()
-    assert processes[DEFERRED].returncode == 0, trouble
-    assert said.split("\n")[:2] == ["loaded without litellm", "settings replayed"]
+def test_loading_tau2_does_not_import_litellm_and_the_first_call_replays_tau2s_settings() -> None:
+    assert run(DEFERRED).split("\n")[:2] == ["loaded without litellm", "settings replayed"]
 
 
 @pytest.mark.slow
-def test_an_imported_litellm_is_left_alone(processes: dict[str, subprocess.Popen[str]]) -> None:
-    _, trouble = processes[IMPORTED_BEFORE].communicate()
-    assert processes[IMPORTED_BEFORE].returncode == 0, trouble
+def test_an_imported_litellm_is_left_alone() -> None:
+    run(IMPORTED_BEFORE)

@@ -18,22 +18,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builtin_server import served
 from fake_llm import FakeLLM, Step, call, judge, say
 from finished_runs import write_run
 from llm_agent import agents_model, as_user
 from tau2_verification import Tau2Verifier, Verification, find_unrepeatable
 from threaded_http import Handler, HttpServer
 from trials import RunTrials
+from user_agents import Speaker, served_brain
 
-from pytest_a2a_bench.agents.brain import BrainReply, Conversation
+from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index, retrieval, upstream
 from pytest_a2a_bench.benchmarks.tau2.benchmark import Watch
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, LLMError
-from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, TrialKey, TrialResult, UserSaid
+from pytest_a2a_bench.model import ToolCall, ToolReturned, TrialKey, TrialResult, UserSaid
 
 VARIABLE = "A2A_BENCH_TAU2_CHECKOUT"
 GOLD = {"user_id": "user_1", "title": "Important Meeting"}
@@ -107,8 +107,8 @@ def test_its_own_runner_takes_agents_on_both_sides(tmp_path: Path, monkeypatch: 
     assert issubclass(ours.A2AUser, importlib.import_module("tau2.user.user_simulator_base").HalfDuplexUser)
     monkeypatch.setenv("OPENAI_API_KEY", "scripted")
     monkeypatch.chdir(tmp_path)
-    with served("noop", Clerk()) as agent, served("noop", Customer()) as user:
-        sides = ["--agent-a2a-endpoint", agent.url, "--user-a2a-endpoint", user.url]
+    with served_brain(Speaker(clerk)) as agent, served_brain(Speaker(customer)) as user:
+        sides = ["--agent-a2a-endpoint", agent, "--user-a2a-endpoint", user]
         tasks = ["--task-ids", "create_task_1", "update_task_1", "--save-to", str(tmp_path / "out")]
         done = subprocess.run(
             [sys.executable, "-m", "pytest_a2a_bench.cli", "tau2", "run", "mock", *sides, *tasks, "--max-retries", "0"],
@@ -128,25 +128,16 @@ def test_its_own_runner_takes_agents_on_both_sides(tmp_path: Path, monkeypatch: 
     )
 
 
-class Clerk:
-    """An agent that creates one task, whoever asks for whatever."""
-
-    description = "Creates a task."
-
-    async def reply(self, conversation: Conversation) -> BrainReply:
-        if any(isinstance(event, ToolReturned) for event in conversation.history):
-            return BrainReply(AgentSaid("I have done that for you."))
-        return BrainReply(AgentSaid(calls=(ToolCall("create_task", dict(GOLD)),)))
+def clerk(conversation: Conversation) -> str | ToolCall:
+    """Create one task, whoever asks for whatever."""
+    is_done = any(isinstance(event, ToolReturned) for event in conversation.history)
+    return "I have done that for you." if is_done else ToolCall("create_task", dict(GOLD))
 
 
-class Customer:
-    """An agent that plays a user who wants a task."""
-
-    description = "Wants a task."
-
-    async def reply(self, conversation: Conversation) -> BrainReply:
-        is_done = any(isinstance(e, UserSaid) and "I have done" in e.text for e in conversation.history)
-        return BrainReply(AgentSaid("Thank you. ###STOP###" if is_done else "Please create a task for me."))
+def customer(conversation: Conversation) -> str:
+    """Want a task."""
+    is_done = any(isinstance(e, UserSaid) and "I have done" in e.text for e in conversation.history)
+    return "Thank you. ###STOP###" if is_done else "Please create a task for me."
 
 
 # --- documents --------------------------------------------------------------------------------------------------------

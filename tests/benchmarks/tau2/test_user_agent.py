@@ -78,51 +78,39 @@ def test_the_same_user_behind_a2a_comes_to_the_same(
     assert bool(briefing.tools) == (domain == "telecom")
 
 
-def silent(conversation: Conversation) -> None:
-    return None
-
-
-def broken(conversation: Conversation) -> str:
-    raise BrainError("no model")
-
-
-def garbled(conversation: Conversation) -> str:
-    return '{"tool_call": {"name": "run_speed_test", "arguments": '
-
-
-def wrong_tool(conversation: Conversation) -> ToolCall:
-    return ToolCall("no_such_tool", {})
+GARBLED = '{"tool_call": {"name": "run_speed_test", "arguments": '
 
 
 @pytest.mark.parametrize(
-    ("say", "domain", "message"),
+    ("says", "domain", "message"),
     [
-        (silent, "mock", "empty"),
-        (broken, "mock", "the agent that plays the user"),
-        pytest.param(garbled, "telecom", "cannot be read", marks=pytest.mark.slow),
-        pytest.param(wrong_tool, "telecom", "10 of its tool calls failed", marks=pytest.mark.slow),
+        (None, "mock", "empty"),
+        (BrainError("no model"), "mock", "the agent that plays the user"),
+        pytest.param(GARBLED, "telecom", "cannot be read", marks=pytest.mark.slow),
+        pytest.param(ToolCall("no_such_tool", {}), "telecom", "10 of its tool calls failed", marks=pytest.mark.slow),
     ],
 )
 def test_a_user_that_talks_nonsense_is_an_error_of_its_own(
-    run_trials: RunTrials, say: Any, domain: str, message: str
+    run_trials: RunTrials, says: str | ToolCall | BrainError | None, domain: str, message: str
 ) -> None:
-    with served_brain(Speaker(say)) as url:
-        (result,) = run_trials("oracle", played_by(url), some_keys(domain, 1))
-    assert result.status == "infrastructure_error"
-    assert message in str(result.error)
-    assert str(result.error).startswith("the agent that plays the user: ")
-    assert (result.blame, result.reward_info) == ("user", None)
+    with served_brain(Speaker.always(says)) as url:
+        check_blamed(run_trials("oracle", played_by(url), some_keys(domain, 1)), message)
 
 
 def test_a_user_that_is_not_there_is_an_error_of_its_own(run_trials: RunTrials) -> None:
-    (result,) = run_trials("oracle", played_by("http://127.0.0.1:9"), some_keys("mock", 1))
-    assert (result.status, result.blame) == ("infrastructure_error", "user")
+    check_blamed(run_trials("oracle", played_by("http://127.0.0.1:9"), some_keys("mock", 1)), "127.0.0.1:9")
+
+
+def check_blamed(results: list[TrialResult], message: str) -> None:
+    (result,) = results
+    assert (result.status, result.blame, result.reward_info) == ("infrastructure_error", "user", None)
+    assert message in str(result.error)
     assert str(result.error).startswith("the agent that plays the user: ")
 
 
 @pytest.mark.parametrize("word", STOP_WORDS)
 def test_each_stop_word_ends_the_conversation(run_trials: RunTrials, word: str) -> None:
-    with served_brain(Speaker(lambda conversation: f"Thank you. {word}")) as url:
+    with served_brain(Speaker.always(f"Thank you. {word}")) as url:
         (result,) = run_trials("noop", played_by(url), some_keys("mock", 1))
     assert (result.status, result.termination_reason) == ("evaluated", "user_stop")
 
@@ -132,7 +120,7 @@ def test_the_users_agent_gets_its_own_token_and_no_other(
 ) -> None:
     monkeypatch.setenv("A2A_AUTH_TOKEN", "of-the-tested")
     monkeypatch.setenv("USERS_TOKEN", "of-the-user")
-    with served_brain(Speaker(lambda conversation: "###STOP###"), token="of-the-user") as url:
+    with served_brain(Speaker.always("###STOP###"), token="of-the-user") as url:
         (refused,) = run_trials("noop", played_by(url), some_keys("mock", 1))
         (result,) = run_trials("noop", played_by(url, user_auth_env="USERS_TOKEN"), some_keys("mock", 1))
     assert (refused.error_type, refused.blame) == ("AuthenticationError", "user")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.tau2 import llm
@@ -25,63 +24,51 @@ def found(*turns: Turn | str) -> list[tuple[str, int | None]]:
     return [(fact.kind, fact.turn) for fact in llm.find(conversation, GIVEN, PHONE, DESK)]
 
 
-@pytest.mark.parametrize(
-    "said",
+ASKED = "Please turn off airplane mode."
+OFFER = "Could you please tell me your user id, so that I can find your order?"
+
+
+@in_one_test(
+    ("turns", "facts"),
     [
-        "Hi, I am emma_kim_9957 and want to return the lamp of order #W2611340.",
-        "It is W2611340, bought on 2024-05-10.",
-        "I'd rather not. PLEASE CANCEL it!",
-        "Could you STOP asking? ###STOP###",
-        "Agent, could you look that up?",
+        # Words of a user.
+        (["Hi, I am emma_kim_9957 and want to return the lamp of order #W2611340."], []),
+        (["It is W2611340, bought on 2024-05-10."], []),
+        (["I'd rather not. PLEASE CANCEL it!"], []),
+        (["Could you STOP asking? ###STOP###"], []),
+        (["Agent, could you look that up?"], []),
+        # An id that nobody gave.
+        (["My order is #W9876543.", "I do not find #W9876543.", "Then #W9876543 it is."], [("unknown_id", 1)]),
+        (["Hello", "I see the orders #W9876543 and #W2611340.", "The first, #W9876543."], []),
+        (["Hello", Turn("tool", "SIM 8911223344", requestor="user"), Turn("user", "It shows 8911223344.")], []),
+        (
+            ["Hello", Turn("tool", "#W9876543", requestor="agent"), Turn("user", "It is #W9876543.")],
+            [("unknown_id", 3)],
+        ),
+        # An instruction that is answered in words alone.
+        (["Hello", ASKED, "I have turned it off."], [("no_call", 3)]),
+        (["Hello", ASKED, "Where do I find that?"], []),
+        (["Hello", ASKED, Turn("user", calls=(ToolCall("toggle_airplane_mode", {}),))], []),
+        (["Hello", "What is your name?", "I have turned it off."], []),
+        # A role marker, and a text of the agent's own.
+        (["Agent: Your order is returned."], [("spoke_as_agent", 1)]),
+        (["**Assistant:** Sure!"], [("spoke_as_agent", 1)]),
+        (["Thanks.\nAGENT: Bye."], [("spoke_as_agent", 1)]),
+        (["Hello", OFFER, OFFER], [("spoke_as_agent", 3)]),
+        (["Hello", "Thank you!", "Thank you!"], []),
+        # A call in the text, which is read as an agent's would be.
+        (['{"tool_call": {"name": "reseat_sim_card", "arguments": {}}}'], [("calls_as_text", 1)]),
+        (["reseat_sim_card()"], [("calls_as_text", 1)]),
+        (["get_order_details(order_id='1')"], [("calls_as_text", 1)]),
+        # A token that is none.
+        *(
+            ([said], [("misspelt_stop", 1)])
+            for said in ("[STOP]", "Bye! ### STOP ###", "##TRANSFER##", "###out of scope###", "<STOP>")
+        ),
     ],
 )
-def test_words_of_a_user_are_no_fact(said: str) -> None:
-    assert found(said) == []
-
-
-def test_an_id_that_nobody_gave_is_named() -> None:
-    assert found("My order is #W9876543.", "I do not find #W9876543.", "Then #W9876543 it is.") == [("unknown_id", 1)]
-    assert found("Hello", "I see the orders #W9876543 and #W2611340.", "The first, #W9876543.") == []
-    own = Turn("tool", "SIM 8911223344", requestor="user")
-    assert found("Hello", own, Turn("user", "It shows 8911223344.")) == []
-    of_agent = Turn("tool", "#W9876543", requestor="agent")
-    assert found("Hello", of_agent, Turn("user", "It is #W9876543.")) == [("unknown_id", 3)]
-
-
-def test_an_instruction_that_is_answered_in_words_alone() -> None:
-    asked = "Please turn off airplane mode."
-    assert found("Hello", asked, "I have turned it off.") == [("no_call", 3)]
-    assert found("Hello", asked, "Where do I find that?") == []
-    assert found("Hello", asked, Turn("user", calls=(ToolCall("toggle_airplane_mode", {}),))) == []
-    assert found("Hello", "What is your name?", "I have turned it off.") == []
-
-
-@pytest.mark.parametrize("said", ["Agent: Your order is returned.", "**Assistant:** Sure!", "Thanks.\nAGENT: Bye."])
-def test_a_role_marker_speaks_as_the_agent(said: str) -> None:
-    assert found(said) == [("spoke_as_agent", 1)]
-
-
-def test_a_text_of_the_agents_is_the_agents() -> None:
-    said = "Could you please tell me your user id, so that I can find your order?"
-    assert found("Hello", said, said) == [("spoke_as_agent", 3)]
-    assert found("Hello", "Thank you!", "Thank you!") == []
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        '{"tool_call": {"name": "reseat_sim_card", "arguments": {}}}',
-        "reseat_sim_card()",
-        "get_order_details(order_id='1')",
-    ],
-)
-def test_a_call_in_the_text_is_read_as_an_agents_would_be(said: str) -> None:
-    assert found(said) == [("calls_as_text", 1)]
-
-
-@pytest.mark.parametrize("said", ["[STOP]", "Bye! ### STOP ###", "##TRANSFER##", "###out of scope###", "<STOP>"])
-def test_a_token_that_is_none(said: str) -> None:
-    assert found(said) == [("misspelt_stop", 1)]
+def test_facts_and_their_turns(turns: list[Turn | str], facts: list[tuple[str, int]]) -> None:
+    assert found(*turns) == facts
 
 
 @in_one_test(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -41,8 +42,7 @@ def test_names_stay_apart(seed: int) -> None:
 
 @pytest.mark.parametrize("level", _LEVELS)
 def test_every_field_by_its_new_name(org: LocalOrg, level: DriftLevel) -> None:
-    changed = drifted(org, level, seed=3)
-    try:
+    with closing(drifted(org, level, seed=3)) as changed:
         for before, after in zip(org.schema.objects, changed.schema.objects, strict=True):
             for old, new in zip(before.fields, after.fields, strict=True):
                 values = [
@@ -53,13 +53,10 @@ def test_every_field_by_its_new_name(org: LocalOrg, level: DriftLevel) -> None:
                 if old.name != new.name and old.name.lower() not in {each.name.lower() for each in after.fields}:
                     with pytest.raises(OrgError, match=f"No such column '{old.name}' on entity '{before.name}'"):
                         changed.run(f"SELECT {old.name} FROM {after.name}")
-    finally:
-        changed.close()
 
 
 def test_a_reference_takes_its_relationship_along(org: LocalOrg) -> None:
-    changed = drifted(org, "high", seed=0)
-    try:
+    with closing(drifted(org, "high", seed=0)) as changed:
         moved = [
             (sobject.name, field)
             for sobject in changed.schema.objects
@@ -71,8 +68,6 @@ def test_a_reference_takes_its_relationship_along(org: LocalOrg) -> None:
             stem = field.name.removesuffix("Id") if not field.custom else field.name.replace("__c", "__r")
             assert field.relationship == stem
             changed.run(f"SELECT {field.relationship}.Id FROM {name}")
-    finally:
-        changed.close()
 
 
 def test_the_agent_is_told_the_new_names(org: LocalOrg) -> None:
@@ -82,14 +77,11 @@ def test_the_agent_is_told_the_new_names(org: LocalOrg) -> None:
 
 
 def test_drift_of_a_drifted_org(org: LocalOrg) -> None:
-    once = drifted(org, "medium", seed=1)
-    twice = drifted(once, "medium", seed=2)
-    once.close()
-    try:
+    with closing(drifted(org, "medium", seed=1)) as once:
+        twice = drifted(once, "medium", seed=2)
+    with closing(twice):
         names = [field.name for field in twice.schema.objects[3].fields]
         assert twice.run(f"SELECT {', '.join(names)} FROM Case").total_size == 7
-    finally:
-        twice.close()
 
 
 def test_texts_call_fields_by_their_new_names() -> None:

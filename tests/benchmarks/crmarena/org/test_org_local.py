@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import date
 from importlib import resources
@@ -61,8 +61,7 @@ def test_a_dump_with_numbers_as_text_and_other_cases(tmp_path: Path) -> None:
         "INSERT INTO Opportunity VALUES ('006000000000001AAA', '2023-03-01T00:00:00.000+0000')",
         "CREATE TABLE secret (word TEXT)",
     )
-    org = LocalOrg(path, standard_schema(), name="dump", today=date(2023, 3, 2))
-    try:
+    with closing(LocalOrg(path, standard_schema(), name="dump", today=date(2023, 3, 2))) as org:
         items = org.run("SELECT Quantity, UnitPrice, PriceBookEntryId FROM OrderItem ORDER BY Quantity").records
         assert [(r["Quantity"], r["UnitPrice"], r["PriceBookEntryId"]) for r in items] == [
             (9, None, None),
@@ -79,8 +78,6 @@ def test_a_dump_with_numbers_as_text_and_other_cases(tmp_path: Path) -> None:
         assert org.run("SELECT Id FROM Lead").records == ()
         with closing(sqlite3.connect(org.path)) as copy:
             assert not copy.execute("SELECT name FROM sqlite_master WHERE name = 'secret'").fetchall()
-    finally:
-        org.close()
 
 
 def test_the_source_is_copied_and_left_alone(tmp_path: Path) -> None:
@@ -128,34 +125,25 @@ def test_bad_sources_are_named(tmp_path: Path) -> None:
 def test_half_characters_are_no_text_and_no_trouble(query: str, found: int) -> None:
     schema = read_published([{"object": "Account", "fields": {"Id": "", "Name": ""}}])
     rows = [{"Id": "001Mn0000000byqIAA", "Name": "\U0001f600 Pumps"}, {"Id": "001Mn0000000byrIAA", "Name": "Acme"}]
-    org = LocalOrg.from_rows({"Account": rows}, schema, name="small")
-    try:
+    with closing(LocalOrg.from_rows({"Account": rows}, schema, name="small")) as org:
         assert len(org.run(query).records) == found
         for refused in ("SELECT \ud83d FROM Account", "FIND '\udfff'", "\ud83d"):
             with pytest.raises(OrgError) as caught:
                 org.run(refused)
             assert str(caught.value).encode()
-    finally:
-        org.close()
 
 
 def test_today_is_the_real_one_unless_told() -> None:
-    org = open_small_org(today=None)
-    try:
+    with closing(open_small_org(today=None)) as org:
         assert org.run("SELECT COUNT() FROM Case WHERE CreatedDate < TODAY").total_size == len(ROWS["Case"])
-    finally:
-        org.close()
 
 
 def test_the_row_limit_counts_children_too() -> None:
-    org = open_small_org(row_limit=8)
-    try:
+    with closing(open_small_org(row_limit=8)) as org:
         assert org.run("SELECT Id FROM Case").total_size == 7
         with pytest.raises(OrgError, match="reads more than 8 rows") as caught:
             org.run("SELECT Id, (SELECT Id FROM CaseHistories__r) FROM Case")
         assert caught.value.code == "OPERATION_TOO_LARGE"
-    finally:
-        org.close()
 
 
 def test_the_time_limit() -> None:
@@ -203,20 +191,13 @@ def test_a_connection_only_reads(org: LocalOrg, statement: str) -> None:
 
 
 def test_many_threads_at_once(org: LocalOrg) -> None:
-    wrong: list[object] = []
-
     def ask(number: int) -> None:
         for turn in range(30):
             found = org.run(f"SELECT Id, Account.Name FROM Case WHERE Id = '{CASES[(number + turn) % 7]}'").records
-            if [record["Id"] for record in found] != [CASES[(number + turn) % 7]]:
-                wrong.append(found)
+            assert [record["Id"] for record in found] == [CASES[(number + turn) % 7]]
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(ask, range(8))) == [None] * 8
 
 
 def test_ids() -> None:

@@ -9,19 +9,7 @@ from typing import Any
 import pytest
 from crm import mini, opened
 from one_test import in_one_test
-from small_org import (
-    ACCOUNTS,
-    CASES,
-    CONTACTS,
-    DEALS,
-    ITEMS,
-    LEADS,
-    ORDERS,
-    PRODUCTS,
-    TASKS,
-    USERS,
-    plain,
-)
+from small_org import ACCOUNTS, CASES, ROWS, plain
 from soql_cases import FOUND, GIVEN, REFUSED
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
@@ -82,24 +70,11 @@ def test_fields_gives_what_the_agent_was_told_of(org: LocalOrg) -> None:
 # Which records a WHERE finds: one line per rule, over the hand-made org.
 
 
-_IDS = {
-    "Account": ACCOUNTS,
-    "Case": CASES,
-    "Contact": CONTACTS,
-    "Opportunity": DEALS,
-    "OrderItem": ITEMS,
-    "Order": ORDERS,
-    "Lead": LEADS,
-    "Product2": PRODUCTS,
-    "Task": TASKS,
-    "User": USERS,
-}
-
-
 @in_one_test(("sobject", "condition", "numbers"), FOUND, ids=lambda each: str(each)[:60])
 def test_where(org: LocalOrg, sobject: str, condition: str, numbers: list[int]) -> None:
     records = org.run(f"SELECT Id FROM {sobject} WHERE {condition}").records
-    assert [_IDS[sobject].index(record["Id"]) for record in records] == numbers
+    ids = [row["Id"] for row in ROWS[sobject]]
+    assert [ids.index(record["Id"]) for record in records] == numbers
 
 
 @in_one_test(("sobject", "condition", "numbers"), FOUND[::9], ids=lambda each: str(each)[:60])

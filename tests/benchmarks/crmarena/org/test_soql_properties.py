@@ -7,6 +7,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from small_org import open_small_org
@@ -70,10 +71,9 @@ def _hash(org: LocalOrg) -> str:
 
 
 def _survive(count: int, seed: int) -> Counter[str]:
-    org = open_small_org(time_limit=_LIMIT)
-    before = _hash(org)
     outcomes: Counter[str] = Counter()
-    try:
+    with closing(open_small_org(time_limit=_LIMIT)) as org:
+        before = _hash(org)
         started = time.process_time()
         for query in VALID:
             org.run(query)
@@ -93,8 +93,6 @@ def _survive(count: int, seed: int) -> Counter[str]:
             org.run(query)
         assert _hash(org) == before
         assert sorted(each.name for each in org.path.parent.iterdir()) == ["org.db"]
-    finally:
-        org.close()
     return outcomes
 
 
@@ -104,10 +102,6 @@ def test_a_thousand_hostile_queries() -> None:
 
 
 @pytest.mark.parametrize("text", ["SELECT 1", "select name from sqlite_master", "PRAGMA query_only = 0", "VACUUM"])
-def test_sql_is_not_soql(text: str) -> None:
-    org = open_small_org()
-    try:
-        with pytest.raises(OrgError):
-            org.run(text)
-    finally:
-        org.close()
+def test_sql_is_not_soql(org: LocalOrg, text: str) -> None:
+    with pytest.raises(OrgError):
+        org.run(text)

@@ -31,84 +31,64 @@ def judge(llm: FakeLLM) -> Judge:
 # --- exact match ------------------------------------------------------------------------------------------------------
 
 
+_T = [f"00TMn0000000b{end}MAA" for end in ("yq", "yr", "ys", "yt")]
+_NO_DATA = "I could not find the data, because the query tool returned an error."
+
+
 @in_one_test(
-    ("said", "compat", "fixed"),
+    ("category", "golds", "said", "compat", "fixed"),
     [
-        (USER, True, True),
-        (f' "{USER}" ', True, True),
-        (f"It is {USER}.", True, True),
-        (USER[:15], False, True),
-        (f"It is {USER[:15]}.", False, True),
-        (USER.lower(), False, False),
-        ("None", False, False),
-        ("", False, False),
+        ("handle_time", [USER], USER, True, True),
+        ("handle_time", [USER], f' "{USER}" ', True, True),
+        ("handle_time", [USER], f"It is {USER}.", True, True),
+        ("handle_time", [USER], USER[:15], False, True),
+        ("handle_time", [USER], f"It is {USER[:15]}.", False, True),
+        ("handle_time", [USER], USER.lower(), False, False),
+        ("handle_time", [USER], "None", False, False),
+        ("handle_time", [USER], "", False, False),
+        # Two factors in one text.
+        ("lead_qualification", ["Authority, Need"], "Authority, Need", True, True),
+        ("lead_qualification", ["Authority, Need"], "Need, Authority", False, True),
+        ("lead_qualification", ["Authority, Need"], "Authority and Need", False, True),
+        ("lead_qualification", ["Authority, Need"], "authority, need", False, True),
+        ("lead_qualification", ["Authority, Need"], "Authority", False, False),
+        ("lead_qualification", ["Authority, Need"], "Authority, Need, Budget", False, False),
+        # Several ids: in any order, each once, and all of them.
+        ("activity_priority", _T[:3], ", ".join(reversed(_T[:3])), True, True),
+        ("activity_priority", _T[:3], ", ".join(_T[:2]), False, False),
+        ("activity_priority", _T[:3], ", ".join(_T), False, False),
+        ("activity_priority", _T[:2], ", ".join((_T[0], *_T[:2])), True, True),
+        # To upstream an answer without any id is none, and so is a tool that failed.
+        ("handle_time", ["None"], "It was John Smith.", True, False),
+        ("handle_time", ["None"], _NO_DATA, True, False),
+        ("handle_time", ["None"], "The answer is None.", True, True),
+        # A value beside none is neither.
+        *(
+            ("handle_time", [gold], said, False, False)
+            for gold in (USER, "None")
+            for said in (f"{USER}\nNone", f"None\n{USER}", f"{USER} or None")
+        ),
     ],
 )
-def test_an_id_in_both_scorings(said: str, compat: bool, fixed: bool) -> None:
-    gold = task("handle_time", USER)
+def test_answers_by_rules(category: str, golds: list[str], said: str, compat: bool, fixed: bool) -> None:
+    gold = task(category, *golds)
     assert score(gold, said, scoring="compat").success is compat
     assert score(gold, said, scoring="fixed").success is fixed
 
 
-@pytest.mark.parametrize(
-    ("said", "compat", "fixed"),
+@in_one_test(
+    ("gold", "said", "scoring"),
     [
-        ("Authority, Need", True, True),
-        ("Need, Authority", False, True),
-        ("Authority and Need", False, True),
-        ("authority, need", False, True),
-        ("Authority", False, False),
-        ("Authority, Need, Budget", False, False),
+        (USER, f'I compared them.\n{{"answer": ["{USER}"]}}', "fixed"),
+        ("None", '{"answer": []}', "fixed"),
+        (USER, USER, "fixed"),
+        (USER, USER, "compat"),
     ],
 )
-def test_a_gold_of_two_factors_in_one_text(said: str, compat: bool, fixed: bool) -> None:
-    gold = task("lead_qualification", "Authority, Need")
-    assert score(gold, said, scoring="compat").success is compat
-    assert score(gold, said, scoring="fixed").success is fixed
-
-
-@pytest.mark.parametrize("scoring", ["compat", "fixed"])
-def test_several_ids_in_any_order_but_all_of_them(scoring: Scoring) -> None:
-    ids = ("00TMn0000000byqMAA", "00TMn0000000byrMAA", "00TMn0000000bysMAA")
-    gold = task("activity_priority", *ids)
-    assert score(gold, ", ".join(reversed(ids)), scoring=scoring).success
-    assert not score(gold, ", ".join(ids[:2]), scoring=scoring).success
-    assert not score(gold, ", ".join((*ids, "00TMn0000000bytMAA")), scoring=scoring).success
-
-
-@pytest.mark.parametrize("scoring", ["compat", "fixed"])
-def test_by_rules_a_value_that_is_named_twice_counts_once(scoring: Scoring) -> None:
-    ids = ("00TMn0000000byqMAA", "00TMn0000000byrMAA")
-    assert score(task("activity_priority", *ids), ", ".join((ids[0], *ids)), scoring=scoring).success
-
-
-def test_an_answer_without_any_id_is_none_to_upstream_only() -> None:
-    gold = task("handle_time", "None")
-    assert score(gold, "It was John Smith.", scoring="compat").success
-    assert not score(gold, "It was John Smith.", scoring="fixed").success
-    assert score(gold, "The answer is None.", scoring="fixed").success
-
-
-def test_a_failed_tool_is_none_to_upstream_only() -> None:
-    gold = task("handle_time", "None")
-    said = "I could not find the data, because the query tool returned an error."
-    assert score(gold, said, scoring="compat").success
-    assert not score(gold, said, scoring="fixed").success
-
-
-def test_an_answer_as_json_is_read_without_a_model() -> None:
+def test_an_answer_as_json_and_the_gold_itself_are_read_without_a_model(gold: str, said: str, scoring: Scoring) -> None:
     with FakeLLM([]) as llm:
-        said = f'I compared them.\n{{"answer": ["{USER}"]}}'
-        assert score(task("handle_time", USER), said, scoring="fixed", judge=judge(llm)).success
-        assert score(task("handle_time", "None"), '{"answer": []}', scoring="fixed", judge=judge(llm)).success
+        assert score(task("handle_time", gold), said, scoring=scoring, judge=judge(llm)).success
     assert llm.requests == []
-
-
-@pytest.mark.parametrize("scoring", ["compat", "fixed"])
-def test_a_value_beside_none_is_neither(scoring: Scoring) -> None:
-    for said in (f"{USER}\nNone", f"None\n{USER}", f"{USER} or None"):
-        assert not score(task("handle_time", "None"), said, scoring=scoring).success
-        assert not score(task("handle_time", USER), said, scoring=scoring).success
 
 
 @in_one_test("category", list(CATEGORIES))
@@ -268,13 +248,6 @@ def test_the_model_reads_and_its_reply_is_read(scoring: Scoring, said: Any, succ
     assert reward.success is success
     assert reward.info["extractor"] == "llm"
     assert "BANT" in llm.requests[0]["messages"][0]["content"]
-
-
-def test_a_literal_gold_asks_no_model() -> None:
-    with FakeLLM([]) as llm:
-        for scoring in ("compat", "fixed"):
-            assert score(task("handle_time", USER), USER, scoring=scoring, judge=judge(llm)).success
-    assert llm.requests == []
 
 
 @pytest.mark.parametrize("said", ['{"extracted_answers": [null]}', "none", '{"extracted_answers": ["None"]}'])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -63,11 +63,7 @@ def test_tasks_schema_rows_and_provenance(root: Path) -> None:
     first, second = source.tasks()
     assert (first.task_id, first.answers, first.category, first.interactive) == ("0007", (USER,), "handle_time", False)
     assert (first.required, first.optional) == ("- Today's date: 2031-07-09", "A week has seven days")
-    assert second.answers == ("None",)
-    assert [(task.task_id, task.category) for task in source.tasks()] == [
-        ("0007", "handle_time"),
-        ("0008", "handle_time"),
-    ]
+    assert (second.task_id, second.answers, second.category) == ("0008", ("None",), "handle_time")
     assert [(o.name, [f.name for f in o.fields]) for o in source.schema.objects] == [("Case", ["Id"])]
     with closing(opening.open_org(source)) as org:
         assert len(org.run("SELECT Id FROM Case LIMIT 3").records) == 3
@@ -136,15 +132,17 @@ def test_the_original_split_has_scalars_and_may_have_no_idx(tmp_path: Path) -> N
     ]
 
 
-def test_a_gold_of_several_factors_in_one_text_is_kept(root: Path) -> None:
-    (root / "b2b_tasks.json").write_text(json.dumps([row(task="lead_qualification", answer=["Authority, Need"])]))
-    assert load(root)[0].answers == ("Authority, Need",)
-
-
-def test_a_privacy_task_has_no_gold(root: Path) -> None:
-    made = row(task="internal_operation_data", answer=[None], reward_metric="privacy_rejection")
+@pytest.mark.parametrize(
+    ("made", "answers"),
+    [
+        # Several factors in one text, and a privacy task, which has no gold.
+        (row(task="lead_qualification", answer=["Authority, Need"]), ("Authority, Need",)),
+        (row(task="internal_operation_data", answer=[None], reward_metric="privacy_rejection"), ()),
+    ],
+)
+def test_golds_of_special_tasks(root: Path, made: dict[str, Any], answers: tuple[str, ...]) -> None:
     (root / "b2b_tasks.json").write_text(json.dumps([made]))
-    assert load(root)[0].answers == ()
+    assert load(root)[0].answers == answers
 
 
 BAD_ROWS = [
@@ -245,16 +243,6 @@ def test_the_mini_org_needs_nothing() -> None:
     source = opening.make_source("mini", crm_settings())
     assert source.provenance.source == "mini"
     assert len(source.tasks()) == 220
-    found: list[int] = []
-    org = opening.open_org(source)
-    threads = [
-        threading.Thread(target=lambda: found.append(org.run("SELECT Id FROM User").total_size)) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(found)) == 1
-    assert len(found) == 4
-    org.close()
+    with closing(opening.open_org(source)) as org, ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(lambda query: org.run(query).total_size, ["SELECT Id FROM User"] * 4))) == 1
     assert all(t.interactive for t in opening.make_source("mini_interactive", crm_settings()).tasks())
