@@ -10,12 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builtin_server import served
+from crm import opened
 from mini_org.org import build
 from raw_agent import Request, raw_agent, rpc
 from salesforce_server import serve
@@ -24,7 +24,6 @@ from pytest_a2a_bench.adk.options import AdkOptions, choose_credential, read_cre
 from pytest_a2a_bench.adk.runs import CALLER, Runs, Tools
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.benchmarks.crmarena import domains
-from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results import lock
@@ -120,7 +119,7 @@ def test_a_live_org_answers_the_queries(
     org = build(seed=3, tasks_per_category=2)
     monkeypatch.setattr(domains, "_OPEN", {})
     with (
-        closing(LocalOrg.from_rows(org.rows, org.schema, name="mini", today=org.today)) as local,
+        opened(org) as local,
         serve(local) as salesforce,
         raw_agent(asks) as agent,
     ):

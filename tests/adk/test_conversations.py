@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("google.adk", reason="the extra adk is not installed")
 
-from adk_talk import answers, interpretation, returned, run, scripted, talk, text_of
+from adk_talk import answers, interpretation, returned, scripted, talk, text_of
 
 from pytest_a2a_bench.adk.agent import make_evaluator
 from pytest_a2a_bench.adk.options import AdkOptions, read_credentials
@@ -57,7 +57,7 @@ def test_from_the_agents_url_to_what_it_means(new_runs: Callable[..., Runs], opt
         interpretation("2 of 2 tasks passed, 100 %.", "create_task_1 passed"),
         "All passed.",
     )
-    events = run(talk(make_evaluator(runs=new_runs(), model=model), options.results, f"evaluate {oracle}"))
+    events = talk(make_evaluator(runs=new_runs(), model=model), options.results, f"evaluate {oracle}")
     assert model.lines == []
     assert answers(events, "register_agent")[0]["validated"] is True
     assert answers(events, "task_selector") == [
@@ -75,11 +75,11 @@ def test_a_session_and_its_evaluation_go_on_in_the_next_process(
 ) -> None:
     first = new_runs(dataclasses.replace(options, wait=0.01))
     begins = scripted(call("run_evaluation", domain="mini", a2a_endpoint=oracle, task_ids=["handle_time-00"]), "Begun.")
-    run(talk(make_evaluator(runs=first, model=begins), options.results, "evaluate it"))
+    talk(make_evaluator(runs=first, model=begins), options.results, "evaluate it")
     first.close()
     second = new_runs()
     asks = scripted(with_run("get_evaluation_status"), with_run("get_evaluation_results"), "Done.")
-    events = run(talk(make_evaluator(runs=second, model=asks), options.results, "how is it?"))
+    events = talk(make_evaluator(runs=second, model=asks), options.results, "how is it?")
     assert answers(events, "get_evaluation_status")[0]["status"] == "completed"
     [found] = answers(events, "get_evaluation_results")
     assert (found["domain"], found["pass_rate"]) == ("mini", 100)
@@ -98,7 +98,7 @@ def test_errors_say_what_to_do_and_end_nothing(new_runs: Callable[..., Runs], op
         call("results_interpreter", run_id="abc"),
         "It cannot be done.",
     )
-    events = run(talk(make_evaluator(runs=new_runs(), model=model), options.results, "evaluate"))
+    events = talk(make_evaluator(runs=new_runs(), model=model), options.results, "evaluate")
     assert "call run_evaluation" in answers(events, "get_evaluation_status")[0]["error"]
     message = answers(events, "run_evaluation")[0]["error"]
     assert "has no task 'nope'" in message
@@ -115,14 +115,14 @@ def test_a_defect_of_a_tool_ends_no_conversation(
 ) -> None:
     monkeypatch.setattr(Tools, "_register", lambda self, endpoint, name: 1 / 0)
     model = scripted(call("register_agent", endpoint="builtin:oracle"), "Sorry.")
-    events = run(talk(make_evaluator(runs=new_runs(), model=model), options.results, "register it"))
+    events = talk(make_evaluator(runs=new_runs(), model=model), options.results, "register it")
     assert "register_agent broke (ZeroDivisionError)" in answers(events, "register_agent")[0]["error"]
 
 
 def test_a_selection_that_cannot_be_read_chooses_nothing(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
     asks = call("task_selector", domain="mock", request="updates", count=1)
     model = scripted(asks, "update_task_1, of course", asks, f"```json\n{select('update_task_1')}\n```", "Done.")
-    events = run(talk(make_evaluator(runs=new_runs(), model=model), options.results, "choose"))
+    events = talk(make_evaluator(runs=new_runs(), model=model), options.results, "choose")
     first, second = answers(events, "task_selector")
     assert first["task_ids"] == []
     assert "not the JSON object that was asked for" in first["reasoning"]
@@ -136,7 +136,7 @@ def test_the_numbers_are_those_of_the_files_whatever_a_model_says(
     runs, run_id = finished
     asks = call("results_interpreter", run_id=run_id)
     model = scripted(asks, interpretation("97 % passed"), asks, "All good!", "Done.")
-    events = run(talk(make_evaluator(runs=runs, model=model), options.results, "what does it mean?"))
+    events = talk(make_evaluator(runs=runs, model=model), options.results, "what does it mean?")
     first, second = answers(events, "results_interpreter")
     assert first["summary"] == "97 % passed"
     overview = "- Overall Score: 100.0 %\n- Tasks Passed: 2/2\n- Domains: mock"
@@ -151,7 +151,7 @@ def test_the_numbers_are_those_of_the_files_whatever_a_model_says(
 def test_a_model_that_does_not_answer_loses_no_results(finished: tuple[Runs, str], options: AdkOptions) -> None:
     runs, run_id = finished
     model = scripted(call("results_interpreter", run_id=run_id), lambda request: RuntimeError("no quota"), "Done.")  # type: ignore[arg-type, return-value]
-    events = run(talk(make_evaluator(runs=runs, model=model), options.results, "what does it mean?"))
+    events = talk(make_evaluator(runs=runs, model=model), options.results, "what does it mean?")
     [found] = answers(events, "results_interpreter")
     assert found["numbers"].startswith("mock: 2 of 2 trials passed")
     assert "the model did not answer (RuntimeError: no quota)" in found["summary"]
@@ -159,7 +159,7 @@ def test_a_model_that_does_not_answer_loses_no_results(finished: tuple[Runs, str
 
 def test_a_model_that_fails_is_an_answer_and_no_traceback(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
     model = scripted(lambda request: RuntimeError("no key"))  # type: ignore[arg-type, return-value]
-    events = run(talk(make_evaluator(runs=new_runs(), model=model), options.results, "hello"))
+    events = talk(make_evaluator(runs=new_runs(), model=model), options.results, "hello")
     assert text_of(events) == "The model did not answer: RuntimeError: no key"
 
 
@@ -175,7 +175,7 @@ def test_no_model_ever_sees_a_credential(new_runs: Callable[..., Runs], options:
         "Done.",
     )
     runs = new_runs(bound, {"SHOP_TOKEN": token})
-    events = run(talk(make_evaluator(runs=runs, model=model), options.results, "evaluate with SHOP_TOKEN"))
+    events = talk(make_evaluator(runs=runs, model=model), options.results, "evaluate with SHOP_TOKEN")
     assert "may only be sent to" in answers(events, "register_agent")[1]["error"]
     assert answers(events, "get_evaluation_results")[0]["score"] == 1
     assert len(model.requests) == 6

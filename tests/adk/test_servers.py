@@ -287,7 +287,7 @@ def test_conformance_finds_nothing_of_ours(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_the_protocol_is_evaluated_as_tasks_are(tmp_path: Path, noop_url: str) -> None:
-    from adk_talk import answers, run, scripted, talk
+    from adk_talk import answers, scripted, talk
 
     from pytest_a2a_bench.adk.agent import make_evaluator
 
@@ -298,7 +298,7 @@ def test_the_protocol_is_evaluated_as_tasks_are(tmp_path: Path, noop_url: str) -
     model = scripted(
         ("get_evaluation_status", {"run_id": run_id}), ("results_interpreter", {"run_id": run_id}), words, "Done."
     )
-    events = run(talk(make_evaluator(runs=runs, model=model), options.results, "how is it?"))
+    events = talk(make_evaluator(runs=runs, model=model), options.results, "how is it?")
     runs.close()
     assert answers(events, "get_evaluation_status")[0]["status"] == "completed"
     assert "kept by pytest-a2a-bench noop" in answers(events, "results_interpreter")[0]["numbers"]

@@ -14,6 +14,7 @@ import random
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -319,12 +320,6 @@ def _one_line(error: A2ABenchError) -> None:
     text.encode()
 
 
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """One good file of each kind that we write."""
-    return [json.loads(path.read_bytes()) for path in write_files(tmp_path_factory.mktemp("files")).values()]
-
-
 def _take_query_from(org: Any) -> Callable[[bytes], None]:
     def take(data: bytes) -> None:
         try:
@@ -339,13 +334,24 @@ def _queries(draw: random.Random) -> bytes:
     return next(iter(hostile_queries(1, draw.randrange(2**40)))).encode("utf-8", "surrogatepass")
 
 
-TARGETS: dict[str, Target] = {
-    "dialects, text": Target(_bytes_of(TEXTS), _take_text),
-    "dialects, data": Target(_json_of(DATA), _take_data),
-    "events": Target(_either(EVENTS), _take_event),
-    "card": Target(_either(CARDS), _take_card),
-    "stream": Target(_bytes_of(STREAMS), _take_stream),
-}
+NAMES = ("dialects, text", "dialects, data", "events", "card", "stream", "stored files", "queries")
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Target]]:
+    """Open an org, write one good file of each kind that we write, and give all that is fuzzed, by name."""
+    stored = [json.loads(path.read_bytes()) for path in write_files(tmp_path_factory.mktemp("files")).values()]
+    with closing(open_small_org(time_limit=2.0)) as org:
+        every = (
+            Target(_bytes_of(TEXTS), _take_text),
+            Target(_json_of(DATA), _take_data),
+            Target(_either(EVENTS), _take_event),
+            Target(_either(CARDS), _take_card),
+            Target(_bytes_of(STREAMS), _take_stream),
+            Target(_either(stored), _take_stored),
+            Target(_queries, _take_query_from(org)),
+        )
+        yield dict(zip(NAMES, every, strict=True))
 
 
 def _failure(take: Callable[[bytes], None], data: bytes) -> str | None:
@@ -362,7 +368,10 @@ def _shortened(take: Callable[[bytes], None], data: bytes, kind: str) -> bytes:
     return shrunk(data, lambda shorter: (_failure(take, shorter) or "").startswith(kind))
 
 
-def _fuzz(name: str, target: Target, record: Callable[[str, object], None]) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_raises(name: str, targets: dict[str, Target], record_property: Callable[[str, object], None]) -> None:
+    target = targets[name]
     end, number = time.monotonic() + SECONDS, 0
     while number < INPUTS and time.monotonic() < end:
         data = target.make(numbered(f"{SEED}:{name}", number))
@@ -371,26 +380,6 @@ def _fuzz(name: str, target: Target, record: Callable[[str, object], None]) -> N
             small = _shortened(target.take, data, found.partition(":")[0])
             pytest.fail(f"{name}, seed {SEED}, input {number}: {found}\n{small[:2000]!r}", pytrace=False)
         number += 1
-    record("fuzzed_inputs", number)
+    record_property("fuzzed_inputs", number)
     print(f"{name}: {number} inputs")
     assert number > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(TARGETS))
-def test_nothing_raises(name: str, record_property: Callable[[str, object], None]) -> None:
-    _fuzz(name, TARGETS[name], record_property)
-
-
-@pytest.mark.slow
-def test_stored_files_are_read_or_refused(stored: list[Any], record_property: Callable[[str, object], None]) -> None:
-    _fuzz("stored files", Target(_either(stored), _take_stored), record_property)
-
-
-@pytest.mark.slow
-def test_queries_are_answered_or_refused(record_property: Callable[[str, object], None]) -> None:
-    org = open_small_org(time_limit=2.0)
-    try:
-        _fuzz("queries", Target(_queries, _take_query_from(org)), record_property)
-    finally:
-        org.close()

@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
+from builtin_server import on_loop
 from controlled import PROGRAM, PYTHON, Control, Controlled
-from on_loop import on_loop
 
 from pytest_a2a_bench.platforms.controller import ControllerOptions, running
 from pytest_a2a_bench.platforms.process import Command

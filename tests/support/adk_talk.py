@@ -64,19 +64,20 @@ def returned(name: str, member: str) -> Callable[[LlmRequest], Any]:
     return find
 
 
-async def talk(agent: BaseAgent, results: Path, *messages: str, session: str = "s") -> list[Event]:
-    """Say something to an agent, and return all that happens; its sessions are those of the results directory."""
-    runner = make_runner(agent, results)
-    where = {"app_name": agent.name, "user_id": "u", "session_id": session}
-    if await runner.session_service.get_session(**where) is None:
-        await runner.session_service.create_session(**where)
-    events = []
-    for text in messages:
-        said = types.Content(role="user", parts=[types.Part(text=text)])
-        async for event in runner.run_async(user_id="u", session_id=session, new_message=said):
-            events.append(event)
-    await runner.close()
-    return events
+def talk(agent: BaseAgent, results: Path, message: str) -> list[Event]:
+    """Say something to an agent, and return all that happens; its session is one of the results directory."""
+
+    async def run() -> list[Event]:
+        runner = make_runner(agent, results)
+        where = {"app_name": agent.name, "user_id": "u", "session_id": "s"}
+        if await runner.session_service.get_session(**where) is None:
+            await runner.session_service.create_session(**where)
+        said = types.Content(role="user", parts=[types.Part(text=message)])
+        events = [event async for event in runner.run_async(user_id="u", session_id="s", new_message=said)]
+        await runner.close()
+        return events
+
+    return asyncio.run(run())
 
 
 def answers(events: list[Event], tool: str) -> list[dict[str, Any]]:
@@ -93,8 +94,3 @@ def text_of(events: list[Event]) -> str:
 def interpretation(summary: str, *findings: str) -> str:
     """Return an answer of results_interpreter."""
     return json.dumps({"summary": summary, "key_findings": list(findings), "recommendations": []})
-
-
-def run(coroutine: Any) -> Any:
-    """Run a coroutine."""
-    return asyncio.run(coroutine)

@@ -21,9 +21,9 @@ import httpx
 from a2a import types
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import CancelTaskRequest, GetTaskRequest, Message, Role, SendMessageRequest
+from builtin_server import on_loop
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
-from on_loop import on_loop
 from raw_agent import Request, response, rpc
 
 from pytest_a2a_bench.a2a.network import Guard

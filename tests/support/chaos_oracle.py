@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import httpx
+from builtin_server import on_loop
 from fault_proxy import Fault, fault_proxy
 from faulty_server import serve_app
-from on_loop import on_loop
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route

@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from builtin_server import on_loop
 from faulty_server import serve_app
-from on_loop import on_loop
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.agents.brain import BrainError, BrainReply, Conversation, bench_task_key

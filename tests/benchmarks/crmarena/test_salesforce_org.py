@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from crm import opened
 from mini_org.org import build
 from salesforce_server import PASSWORD, TOKEN, SalesforceServer, redirected, serve
 
@@ -27,10 +28,8 @@ pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not i
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[LocalOrg]:
-    mini = build()
-    org = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
-    yield org
-    org.close()
+    with opened(build()) as org:
+        yield org
 
 
 @pytest.fixture

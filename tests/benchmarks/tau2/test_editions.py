@@ -8,6 +8,7 @@ import json
 import shutil
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -186,11 +187,8 @@ def test_two_editions_in_one_process_never_meet(tmp_path: Path) -> None:
             heard = message.get_global_user_sim_guidelines()
             wrong.extend(text for text in (policy, heard) if not text.endswith(f" {number}"))
 
-    threads = [threading.Thread(target=build, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(build, range(2))) == [None, None]
     assert wrong == []
 
 
@@ -218,27 +216,24 @@ def test_fields_that_this_tau2_does_not_know_do_no_harm(checkout: Path, run_tria
     assert result.success, result.error
 
 
-def unreadable(task: dict[str, Any]) -> None:
-    task["evaluation_criteria"]["reward_basis"] = ["KINDNESS"]
-
-
-def for_newer_code(task: dict[str, Any]) -> None:
-    task["initial_state"] = {
-        "initialization_actions": [{"env_type": "user", "func_name": "add_notification", "arguments": {}}]
-    }
+NEW_ACTION = {"env_type": "user", "func_name": "add_notification", "arguments": {}}
 
 
 @pytest.mark.parametrize(
-    ("change", "expected"),
+    ("member", "change", "expected"),
     [
-        (unreadable, "cannot read task 'create_task_1' of mock in these data: evaluation_criteria.reward_basis"),
-        (for_newer_code, "is for newer code: "),
+        (
+            "evaluation_criteria",
+            {"reward_basis": ["KINDNESS"]},
+            "cannot read task 'create_task_1' of mock in these data: evaluation_criteria.reward_basis",
+        ),
+        ("initial_state", {"initialization_actions": [NEW_ACTION]}, "is for newer code: "),
     ],
 )
 def test_a_task_beyond_the_installed_code_is_one_line(
-    checkout: Path, run_trials: RunTrials, change: Any, expected: str
+    checkout: Path, run_trials: RunTrials, member: str, change: dict[str, Any], expected: str
 ) -> None:
-    change_tasks(checkout, change)
+    change_tasks(checkout, lambda task: task.update({member: {**(task.get(member) or {}), **change}}))
     [result] = run_trials("oracle", chosen(checkout), [CREATE])
     assert (result.status, result.error_type) == ("infrastructure_error", "ConfigurationError")
     assert expected in str(result.error)

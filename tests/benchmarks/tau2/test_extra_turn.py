@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builtin_server import served
+from builtin_server import on_loop, served
 from fake_llm import FakeLLM, say
 from llm_agent import as_user
-from on_loop import on_loop
 from raw_agent import Request, raw_agent, rpc
 from trials import run_against
 from user_agents import ScriptedUsers, Speaker, served_brain

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from one_test import in_one_test
-from small_org import ARTICLES, plain
-from soql_cases import SEARCHES
+from small_org import ARTICLES, CASES, LEADS, plain
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
@@ -54,6 +53,33 @@ def test_terms(org: LocalOrg, term: str, numbers: list[int]) -> None:
     result = org.run(f"FIND {{{term}}} IN ALL FIELDS {_KNOWLEDGE}")
     assert [ARTICLES.index(record["Id"]) for record in result.records] == numbers
     assert result.language == "sosl"
+
+
+#: Whole searches, and their records.
+SEARCHES: dict[str, list[dict[str, Any]]] = {
+    "find {warranty} returning Knowledge__kav(Title, UrlName)": [{"Title": "Warranty", "UrlName": "article-1"}],
+    "FIND {warranty} RETURNING Knowledge__kav": [{"Id": ARTICLES[1]}],
+    "FIND {northwind} IN NAME FIELDS RETURNING Account(Name), Contact(Email)": [{"Name": "Northwind Pumps"}],
+    "FIND {northwind} IN EMAIL FIELDS RETURNING Account(Name), Contact(FirstName)": [
+        {"FirstName": "Mia"},
+        {"FirstName": "Ned"},
+    ],
+    "FIND {0199} IN PHONE FIELDS RETURNING Lead(FirstName), Contact(Id)": [{"FirstName": "Quin"}],
+    "FIND {pump} IN NAME FIELDS RETURNING Product2(Name WHERE IsActive = true ORDER BY Name DESC LIMIT 1)": [
+        {"Name": "Pump Two"}
+    ],
+    "FIND {pump} RETURNING Product2(Name ORDER BY Name LIMIT 1 OFFSET 1)": [{"Name": "Pump Two"}],
+    "FIND {quill} RETURNING Lead(Id ORDER BY FirstName), Case(Id) LIMIT 2": [{"Id": LEADS[0]}, {"Id": LEADS[1]}],
+    "FIND {pump} RETURNING Case(Subject, Account.Name WHERE Status = 'New')": [
+        {"Subject": "Case 3 about the pump", "Account": {"Name": "Zeta 100% Foods"}}
+    ],
+    "FIND {leak} RETURNING Issue__c(Name, toLabel(Name) label)": [{"Name": "Leak", "label": "Leak"}],
+    "FIND {warranty} RETURNING Knowledge__kav(Title) WITH SNIPPET (target_length=120) LIMIT 5 UPDATE VIEWSTAT": [
+        {"Title": "Warranty"}
+    ],
+    "FIND {inkworks} LIMIT 1": [{"Id": LEADS[0]}],
+    "FIND {case AND pump} RETURNING Case(Id WHERE CreatedDate = TODAY)": [{"Id": CASES[5]}],
+}
 
 
 @in_one_test(("query", "records"), SEARCHES.items(), ids=lambda each: str(each)[:70])
