@@ -100,10 +100,6 @@ def program(*arguments: str, url: str, environ: dict[str, str]) -> Iterator[subp
         process.communicate(timeout=30)
 
 
-def slow_agent() -> Any:
-    return served("noop?latency=60")
-
-
 def begins(domain: str, agent: str, ids: list[str]) -> list[Step | Callable[[str], Step]]:
     return [
         call("register_agent", {"endpoint": agent}),
@@ -221,7 +217,7 @@ def test_canceling_over_a2a_is_the_callers_own(model: Model, tmp_path: Path) -> 
     ann, bob = Caller(url, "the-token-of-ann-1"), Caller(url, "the-token-of-bob-2")
     command = serving(port, results, "--wait=0.1", "--auth-env=CALLERS")
     card = f"{url}.well-known/agent-card.json"
-    with slow_agent() as agent, program(*command, url=card, environ={**model.environ, **tokens}):
+    with served("noop?latency=60") as agent, program(*command, url=card, environ={**model.environ, **tokens}):
         model.lines = [*cancels("airline", agent.url, AIRLINE)[:1], say("It goes on.")]
         ann.ask("evaluate it")
         run_id = only_run(results).name

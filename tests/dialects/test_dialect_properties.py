@@ -14,16 +14,7 @@ from one_test import in_one_test
 
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
-from pytest_a2a_bench.model import (
-    AgentSaid,
-    Briefing,
-    Event,
-    Part,
-    ToolCall,
-    ToolReturned,
-    ToolSpec,
-    UserSaid,
-)
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
 
 GENERAL = [n for n in dialects.names() if n not in ORG_DIALECTS]
 NAMED = [n for n in GENERAL if n != "auto"]

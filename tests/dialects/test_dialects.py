@@ -16,16 +16,7 @@ from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
 from pytest_a2a_bench.config.settings import DIALECTS
 from pytest_a2a_bench.dialects import DecodedRequest
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import (
-    AgentSaid,
-    Briefing,
-    Event,
-    Part,
-    ToolCall,
-    ToolReturned,
-    ToolSpec,
-    UserSaid,
-)
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
 
 GET = ToolSpec(
     "get_user",

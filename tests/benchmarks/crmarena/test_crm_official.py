@@ -40,7 +40,6 @@ from pytest_a2a_bench.benchmarks.crmarena.score import rescore, score, worth
 from pytest_a2a_bench.benchmarks.crmarena.score.answers import Judge
 from pytest_a2a_bench.benchmarks.crmarena.sources import blob_id
 from pytest_a2a_bench.benchmarks.crmarena.suite import check_options, find_problems, variant_of
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, TransportError
 from pytest_a2a_bench.model import AgentSaid, Event, Part, ToolCall, ToolReturned, UserSaid
@@ -367,17 +366,20 @@ def rows(*records: dict[str, Any]) -> QueryResult:
     return QueryResult("soql", records, len(records), len(records), 0.0)
 
 
-def episode(code: OfficialTools, org: Org, *, task: CrmTask = TASK, as_text: bool = True) -> OfficialToolEpisode:
-    return OfficialToolEpisode(
+def episode(code: OfficialTools, org: Org, *, as_text: bool = True) -> OfficialToolEpisode:
+    """Open a conversation about a task."""
+    opened = OfficialToolEpisode(
         query="How many?",
         execute=lambda query: pytest.fail("only tools ask"),
         rule="RULE",
-        worth=lambda content: worth(task, content),
+        worth=lambda content: worth(TASK, content),
         org=org,
         code=code,
         tools=frozenset({"count_days", "get_owners", "respond"}),
         as_text=as_text,
     )
+    opened.open()
+    return opened
 
 
 def call(name: str, **arguments: Any) -> AgentSaid:
@@ -391,7 +393,6 @@ def shown(message: tuple[Event, ...]) -> str:
 
 def test_errors_of_wrong_calls_are_pythons_and_upstreams(code: OfficialTools) -> None:
     talk = episode(code, SmallOrg(rows()), as_text=False)
-    talk.open()
     assert shown(talk.step(call("count_days", start="2021-01-01", days=1))) == "2021-01-02"
     assert shown(talk.step(call("count_days", start="2021-01-01", days="1"))) == "Error: days must be whole"
     missing = shown(talk.step(call("count_days", start="x")))
@@ -408,7 +409,6 @@ def test_errors_of_wrong_calls_are_pythons_and_upstreams(code: OfficialTools) ->
 
 def test_a_call_in_words_may_have_arguments_that_no_call_has(code: OfficialTools) -> None:
     talk = episode(code, SmallOrg(rows()))
-    talk.open()
     message = talk.step(AgentSaid(text="Action: count_days\nAction Input: [1]"))
     assert shown(message) == (
         "Salesforce instance output: Error: crm_sandbox.env.functions.count_days() argument after ** must be a "
@@ -423,11 +423,9 @@ def test_a_call_in_words_may_have_arguments_that_no_call_has(code: OfficialTools
 def test_queries_of_tools_are_shown_and_counted(code: OfficialTools) -> None:
     org = SmallOrg(rows({"attributes": {}, "OwnerId": "005", "Nothing": None}))
     talk = episode(code, org)
-    talk.open()
     assert shown(talk.step(call("get_owners", case_ids=["500"]))) == "Salesforce instance output: [{'OwnerId': '005'}]"
     assert org.asked == ["SELECT OwnerId, Nothing FROM Case WHERE Id = '500'"]
     refusing = episode(code, SmallOrg(OrgError("INVALID_FIELD", "no")))
-    refusing.open()
     assert shown(refusing.step(call("get_owners", case_ids=["5"]))) == "Salesforce instance output: INVALID_FIELD: no"
     assert (talk.counts.queries, talk.counts.rows_read, talk.counts.query_errors) == (1, 1, 0)
     assert (refusing.counts.queries, refusing.counts.query_errors) == (1, 1)
@@ -435,7 +433,6 @@ def test_queries_of_tools_are_shown_and_counted(code: OfficialTools) -> None:
 
 def test_an_org_that_does_not_answer_is_no_answer_of_a_tool(code: OfficialTools) -> None:
     talk = episode(code, SmallOrg(TransportError("gone")))
-    talk.open()
     with pytest.raises(TransportError, match="gone"):
         talk.step(call("get_owners", case_ids=["5"]))
 
@@ -449,7 +446,6 @@ def test_records_of_different_fields_raise_as_upstream_does() -> None:
 def test_twenty_replies_and_the_first_answer_ends(code: OfficialTools) -> None:
     for last, ended in ((AgentSaid(text="Action: x"), "max_turns"), (call("respond", content="None"), "agent_stop")):
         talk = episode(code, SmallOrg(rows()))
-        talk.open()
         for _ in range(19):
             assert talk.step(AgentSaid(text="Action: x")) != ()
         assert talk.step(last) == ()

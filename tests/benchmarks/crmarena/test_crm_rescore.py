@@ -169,7 +169,8 @@ def test_beside_the_agents_own_words_nothing_in_a_result_is_the_gold(run_trials:
 
 
 def test_a_wrong_answer_is_not_corrected_in_public(run_trials: RunTrials) -> None:
-    (result,) = run_trials("noop", settings(), keys(tasks=[wrong_for_noop()]))
+    wrong = next(t for t, task in MINI.items() if task.kind.answer == "id" and task.answers != (NONE,))
+    (result,) = run_trials("noop", settings(), keys(tasks=[wrong]))
 
     assert isinstance(result, TrialResult)
     assert result.reward_info is not None
@@ -177,7 +178,3 @@ def test_a_wrong_answer_is_not_corrected_in_public(run_trials: RunTrials) -> Non
     assert not result.success
     assert all(answer not in text for answer in task_of(result).answers)
     assert "differs from the expected one" in result.reward_info.checks[0].description
-
-
-def wrong_for_noop() -> str:
-    return next(t for t, task in MINI.items() if task.kind.answer == "id" and task.answers != (NONE,))

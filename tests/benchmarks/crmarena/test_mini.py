@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from importlib import resources
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from mini_org.files import make_files
 from mini_org.near_makers import MAKERS
 from mini_org.near_misses import chosen_rows, near_misses, traps
 from mini_org.near_rows import NearMiss
-from mini_org.org import MiniOrg, schema_rows
+from mini_org.org import schema_rows
 from mini_org.solve import choose_steps
 from mini_org.solve.attentive import attentive
 from mini_org.solve.shortcuts import SHORTCUTS
@@ -35,7 +34,6 @@ from pytest_a2a_bench.benchmarks.crmarena.tasks import (
     ROWS,
     STAGES,
     TASKS,
-    CrmTask,
     read_rot,
     read_rows,
     read_tasks,
@@ -70,10 +68,7 @@ def _has_checksum(record: str) -> bool:
 
 
 def test_every_reference_resolves() -> None:
-    _check_references(mini())
-
-
-def _check_references(org: MiniOrg) -> None:
+    org = mini()
     ids = {name: {row["Id"] for row in rows} for name, rows in org.rows.items()}
     seen = set()
     for sobject in standard_schema().objects:
@@ -127,10 +122,6 @@ def test_distractor_rows_are_of_the_orgs_objects_and_each_trap_is_a_wrong_answer
 STATES = {state for _, states in TERRITORIES for state in states}
 
 
-def _by_category(org: MiniOrg) -> dict[str, list[CrmTask]]:
-    return {name: [task for task in org.tasks if task.category == name] for name in CATEGORIES}
-
-
 def test_tasks_carry_what_their_category_says() -> None:
     for task in mini().tasks:
         assert task.metric == task.kind.metric
@@ -169,8 +160,8 @@ def test_no_task_tells_its_gold() -> None:
 
 
 def test_no_answer_is_half_of_a_category() -> None:
-    for name, tasks in _by_category(mini()).items():
-        counts = Counter(task.answers for task in tasks if task.answers)
+    for name in CATEGORIES:
+        counts = Counter(task.answers for task in mini().tasks if task.category == name and task.answers)
         assert all(count < 5 for count in counts.values()), (name, counts)
 
 
@@ -193,23 +184,12 @@ def misses() -> list[NearMiss]:
     return near_misses(org.rows, org.tasks, org.schema, org.seed)
 
 
-@contextmanager
-def aged(misses: list[NearMiss], rows: int) -> Iterator[LocalOrg]:
-    with closing(rotted(mini(), misses, rows)) as org:
-        yield org
-
-
-def rotted(org: MiniOrg, misses: list[NearMiss], most: int) -> LocalOrg:
-    """Open an org with as many of the rows as there may be."""
-    extra = chosen_rows(misses, most)
-    rows = {name: [*made, *extra.get(name, ())] for name, made in org.rows.items()}
-    return LocalOrg.from_rows(rows, org.schema, name=org.name, today=org.today)
-
-
 @pytest.mark.slow
 def test_every_shortcut_that_rows_are_made_for_falls_and_no_gold_does(misses: list[NearMiss]) -> None:
     org = mini()
-    with aged(misses, 2_000) as local:
+    extra = chosen_rows(misses, 2_000)
+    rows = {name: [*made, *extra.get(name, ())] for name, made in org.rows.items()}
+    with closing(LocalOrg.from_rows(rows, org.schema, name=org.name, today=org.today)) as local:
         assert wrong_answers(org.tasks, local.run) == []
         caught = traps(org.tasks, local.run)
     assert all(miss.shortcut in caught[miss.task_id] for miss in misses)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from finished_runs import write_run
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import index
@@ -18,6 +19,12 @@ def some(run_trials: RunTrials) -> list[TrialResult]:
     tasks = ("create_task_1", "update_task_1", "impossible_task_1")
     keys = [TrialKey("tau2", "mock", task, trial) for task in tasks for trial in range(2)]
     return run_trials("readonly", Settings(tag_trials=True), keys)
+
+
+@pytest.fixture
+def run(some: list[TrialResult], tmp_path: Path) -> Path:
+    """The results directory of these trials."""
+    return write_run(tmp_path / "run", some)
 
 
 @pytest.fixture

@@ -38,11 +38,6 @@ def held(run_trials: RunTrials) -> TrialResult:
     return result
 
 
-def stored_anew(result: TrialResult) -> TrialResult:
-    """Return a copy whose conversation may be changed."""
-    return dataclasses.replace(result, simulation=copy.deepcopy(result.simulation))
-
-
 # --- what is as it should be ------------------------------------------------------------------------------------------
 
 
@@ -109,7 +104,7 @@ def _call_argument(simulation: dict[str, Any]) -> None:
     ids=("tool output", "argument", "user dropped", "last dropped", "end"),
 )
 def test_a_changed_conversation_differs(change: Change, said: str, held: TrialResult, verifier: Tau2Verifier) -> None:
-    result = stored_anew(held)
+    result = dataclasses.replace(held, simulation=copy.deepcopy(held.simulation))
     change(result.simulation)  # type: ignore[arg-type]
     found = verifier.verify(result)
     assert found.status == "differs"

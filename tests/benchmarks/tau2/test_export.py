@@ -36,10 +36,9 @@ def loaded(file: Path) -> Any:
     return importlib.import_module("tau2.data_model.simulation").Results.load(file)
 
 
-def test_tau2_reads_it_and_computes_our_numbers(some: list[TrialResult], tmp_path: Path) -> None:
-    directory = write_run(tmp_path / "run", some)
-    exported = export(directory)
-    results = loaded(directory / "out.json")
+def test_tau2_reads_it_and_computes_our_numbers(some: list[TrialResult], run: Path) -> None:
+    exported = export(run)
+    results = loaded(run / "out.json")
     metrics = importlib.import_module("tau2.metrics.agent_metrics").compute_metrics(results)
     (ours,) = summarise(some, registry.variant_of)
     assert 0 < ours.successes < 6
@@ -54,12 +53,11 @@ def test_tau2_reads_it_and_computes_our_numbers(some: list[TrialResult], tmp_pat
 
 
 def test_tau2s_viewer_and_submission_code_read_it(
-    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    directory = write_run(tmp_path / "run", some)
-    export(directory)
+    export(run)
     monkeypatch.setattr("builtins.input", lambda *_: "")  # the viewer asks for notes
-    results = loaded(directory / "out.json")
+    results = loaded(run / "out.json")
     verify = importlib.import_module("tau2.scripts.leaderboard.verify_trajectories_public")
     assert verify.check_num_trials(results) == (True, "")
     # Not the whole base split, and its own check notices just that.
@@ -78,16 +76,15 @@ def test_tau2s_viewer_and_submission_code_read_it(
     assert "user_stop" in shown.lower()
 
 
-def test_tau2_evaluates_the_exported_conversations_to_the_same(some: list[TrialResult], tmp_path: Path) -> None:
-    directory = write_run(tmp_path / "run", some)
-    export(directory)
-    results = loaded(directory / "out.json")
+def test_tau2_evaluates_the_exported_conversations_to_the_same(run: Path) -> None:
+    export(run)
+    results = loaded(run / "out.json")
     again = importlib.import_module("tau2.scripts.evaluate_trajectories").compute_simulation_rewards(results)
     assert [s.reward_info.reward for s in again.simulations] == [s.reward_info.reward for s in results.simulations]
 
 
-def test_it_says_who_played_the_user(some: list[TrialResult], tmp_path: Path) -> None:
-    exported = export(write_run(tmp_path / "run", some))
+def test_it_says_who_played_the_user(run: Path) -> None:
+    exported = export(run)
     assert exported["info"]["user_info"]["implementation"] == "scripted"
     assert exported["info"]["user_info"]["llm"] is None
     ours = exported["a2a_bench"]
@@ -117,28 +114,20 @@ def test_a_trial_without_a_reward_is_refused_or_counts_as_a_failure(
 ) -> None:
     error: dict[str, Any] = {"error": "e", "error_type": "TransportError"}
     broken = dataclasses.replace(some[0], status="infrastructure_error", reward_info=None, simulation=None, **error)
-    directory = write_run(
-        tmp_path / "run", [broken, *some[1:]], absent=["tau2/mock/create_task_1_with_env_assertions#0"]
-    )
+    failed, missing = "tau2/mock/create_task_1#0", "tau2/mock/create_task_1_with_env_assertions#0"
+    directory = write_run(tmp_path / "run", [broken, *some[1:]], absent=[missing])
     target = directory / "out.json"
     assert main(["export", "tau2", str(directory), "-o", str(target)]) == 2
-    refusal = capsys.readouterr().err
-    assert (
-        "tau2/mock/create_task_1#0 (infrastructure_error), tau2/mock/create_task_1_with_env_assertions#0 (missing)"
-        in refusal
-    )
+    assert f"{failed} (infrastructure_error), {missing} (missing)" in capsys.readouterr().err
     assert not target.exists()
 
     exported = export(directory, "--allow-incomplete")
-    assert "counted as a failure: tau2/mock/create_task_1_with_env_assertions#0 (missing)" in capsys.readouterr().out
+    assert f"counted as a failure: {missing} (missing)" in capsys.readouterr().out
     results = loaded(target)
     metrics = importlib.import_module("tau2.metrics.agent_metrics").compute_metrics(results)
     assert len(results.simulations) == 7
     assert metrics.avg_reward == pytest.approx(sum(r.reward for r in some[1:]) / 7)
-    assert set(exported["a2a_bench"]["not_evaluated"]) == {
-        "tau2/mock/create_task_1#0",
-        "tau2/mock/create_task_1_with_env_assertions#0",
-    }
+    assert set(exported["a2a_bench"]["not_evaluated"]) == {failed, missing}
 
 
 def test_only_the_last_run_is_exported(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from finished_runs import write_run
 
 from pytest_a2a_bench.benchmarks.tau2 import files
 from pytest_a2a_bench.cli.main import main
@@ -18,10 +17,11 @@ from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import StoreError
 
 
-def written(folder: Path, some: list[TrialResult]) -> dict[str, Any]:
+@pytest.fixture
+def written(run: Path) -> dict[str, Any]:
     """What tau2's own runner would have written of a run."""
-    target = folder / "out.json"
-    assert main(["export", "tau2", str(write_run(folder, some)), "-o", str(target)]) == 0
+    target = run / "out.json"
+    assert main(["export", "tau2", str(run), "-o", str(target)]) == 0
     content: dict[str, Any] = json.loads(target.read_text())
     del content["a2a_bench"]
     content["info"]["user_info"] = {"implementation": "user_simulator", "llm": "gpt-4.1", "llm_args": {}}
@@ -51,10 +51,11 @@ def submitted(folder: Path, content: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize("layout", [whole, apart, submitted])
-def test_every_layout_is_read_to_the_same_trials(some: list[TrialResult], tmp_path: Path, layout: Any) -> None:
-    content = written(tmp_path / "run", some)
+def test_every_layout_is_read_to_the_same_trials(
+    some: list[TrialResult], written: dict[str, Any], tmp_path: Path, layout: Any
+) -> None:
     (tmp_path / "theirs").mkdir()
-    found = files.read(layout(tmp_path / "theirs", content))
+    found = files.read(layout(tmp_path / "theirs", written))
     assert found is not None
     ours = {str(r.key): r for r in some}
     assert found.manifest.keys == tuple(str(r.key) for r in found.results)
@@ -69,13 +70,12 @@ def test_every_layout_is_read_to_the_same_trials(some: list[TrialResult], tmp_pa
         assert (theirs.user, theirs.provenance["benchmark"]) == ("gpt-4.1", mine.provenance["benchmark"])
 
 
-def test_the_pages_of_a_viewer(some: list[TrialResult], tmp_path: Path) -> None:
-    content = written(tmp_path / "run", some[::2])
-    tasks = {task["id"]: task for task in content["tasks"]}
+def test_the_pages_of_a_viewer(some: list[TrialResult], written: dict[str, Any], tmp_path: Path) -> None:
+    tasks = {task["id"]: task for task in written["tasks"]}
     folder = tmp_path / "viewer"
     folder.mkdir()
     (folder / "index.json").write_text("{}")
-    for number, one in enumerate(content["simulations"]):
+    for number, one in enumerate(s for s in written["simulations"] if s["trial"] == 0):
         message = {"simulation_id": one["id"], "timestamp": one["start_time"], "duration_sec": one["duration"]}
         message |= {name: one[name] for name in ("termination_reason", "agent_cost", "user_cost")}
         task = json.loads(json.dumps(tasks[one["task_id"]]))
@@ -88,13 +88,12 @@ def test_the_pages_of_a_viewer(some: list[TrialResult], tmp_path: Path) -> None:
     assert {str(r.key): r.reward for r in found.results} == {str(r.key): r.reward for r in some[::2]}
 
 
-def test_every_command_reads_it(some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = str(whole(tmp_path, written(tmp_path / "run", some)))
+def test_every_command_reads_it(written: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(whole(tmp_path, written))
     assert main(["gate", path, "--min-pass", "0.1"]) == 0
-    (tmp_path / "later").mkdir()
-    later = str(whole(tmp_path / "later", json.loads(Path(path).read_text())))
-    Path(later).rename(tmp_path / "later" / "other.json")
-    assert main(["compare", path, str(tmp_path / "later" / "other.json"), "--strict"]) in (0, 1)
+    other = tmp_path / "other.json"
+    other.write_text(Path(path).read_text())
+    assert main(["compare", path, str(other), "--strict"]) in (0, 1)
     assert "not comparable" not in capsys.readouterr().out
     assert main(["gate", path, "--rescore"]) == 0
     assert "0 rewards changed, 6 are the same" in capsys.readouterr().out
@@ -108,32 +107,30 @@ def test_every_command_reads_it(some: list[TrialResult], tmp_path: Path, capsys:
 
 
 @pytest.mark.parametrize("of_task", [True, False])
-def test_other_data_are_named_by_their_commit(some: list[TrialResult], tmp_path: Path, of_task: bool) -> None:
-    content = written(tmp_path / "run", some)
+def test_other_data_are_named_by_their_commit(written: dict[str, Any], tmp_path: Path, of_task: bool) -> None:
     if of_task:
-        content["tasks"][0]["evaluation_criteria"]["actions"] = []
+        written["tasks"][0]["evaluation_criteria"]["actions"] = []
     else:
-        content["simulations"][0]["reward_info"]["action_checks"][0]["action"]["arguments"] = {}
-    content["info"]["git_commit"] = "0123456789abcdef"
-    found = files.read(whole(tmp_path, content))
+        written["simulations"][0]["reward_info"]["action_checks"][0]["action"]["arguments"] = {}
+    written["info"]["git_commit"] = "0123456789abcdef"
+    found = files.read(whole(tmp_path, written))
     assert found is not None
     assert {r.provenance["variant"] for r in found.results} == {"data of tau2 at 0123456789ab"}
 
 
 def test_files_of_a_submission_are_one_run_and_rewards_of_other_data_are_explained(
-    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    written: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = written(tmp_path / "run", some)
-    content["tasks"][0]["evaluation_criteria"]["actions"] = []
-    content["info"]["git_commit"] = "0123456789abcdef"
-    for simulation in content["simulations"]:
+    written["tasks"][0]["evaluation_criteria"]["actions"] = []
+    written["info"]["git_commit"] = "0123456789abcdef"
+    for simulation in written["simulations"]:
         simulation["reward_info"]["reward"] = 1.0
-    first, second = content["simulations"][:1], content["simulations"][1:]
-    path = submitted(tmp_path, {**content, "simulations": first})
-    (path / "trajectories" / "more.json").write_text(json.dumps({**content, "simulations": second}))
+    first, second = written["simulations"][:1], written["simulations"][1:]
+    path = submitted(tmp_path, {**written, "simulations": first})
+    (path / "trajectories" / "more.json").write_text(json.dumps({**written, "simulations": second}))
     assert main(["gate", str(path), "--rescore"]) == 1
     message = capsys.readouterr().out
-    assert f"{len(some)} trials: " in message
+    assert "6 trials: " in message
     assert "there is no result" not in message
     assert "the conversations are of tau2 at 0123456789ab, evaluated by " in message
 
@@ -152,23 +149,21 @@ def test_files_of_a_submission_are_one_run_and_rewards_of_other_data_are_explain
     ],
 )
 def test_unreadable_input_is_one_line(
-    some: list[TrialResult], tmp_path: Path, change: dict[str, Any], message: str
+    written: dict[str, Any], tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    path = whole(tmp_path, {**written(tmp_path / "run", some), **change})
     with pytest.raises(ConfigurationError, match=message):
-        files.read(path)
+        files.read(whole(tmp_path, {**written, **change}))
 
 
 def test_calls_of_tools_that_only_a_fork_has_are_left_out_of_a_rescoring(
-    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    written: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = written(tmp_path / "run", some)
     message = {"name": "check_for_stop", "arguments": {}}
-    for simulation in content["simulations"]:
+    for simulation in written["simulations"]:
         asks = {"role": "user", "content": None, "tool_calls": [{**message, "id": "x1", "requestor": "user"}]}
         answer = {"role": "tool", "id": "x1", "content": "no", "requestor": "user", "error": False}
         simulation["messages"][2:2] = [asks, answer]
-    assert main(["gate", str(whole(tmp_path, content)), "--rescore"]) == 0
+    assert main(["gate", str(whole(tmp_path, written)), "--rescore"]) == 0
     assert "0 rewards changed, 6 are the same" in capsys.readouterr().out
 
 

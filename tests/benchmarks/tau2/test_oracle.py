@@ -161,19 +161,13 @@ def rewards(run_trials: RunTrials, keys: list[TrialKey], concurrency: int, seed:
     return {str(r.key): (r.status, r.reward_info and r.reward_info.breakdown) for r in results}
 
 
-def check_orders(run_trials: RunTrials, keys: list[TrialKey], agent: str) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["oracle", "noop"])
+def test_order_and_concurrency_change_no_reward(agent: str, run_trials: RunTrials) -> None:
+    telecom = [t.key() for t in index.load_tasks("telecom")]
+    vpn, others = ([key for key in telecom if ("vpn" in key.task_id) is is_vpn] for is_vpn in (True, False))
+    keys = [*vpn[:3], *others[:2], *(t.key() for t in index.load_tasks("mock")[:3])]
     alone = rewards(run_trials, keys, 1, 0, agent)
     assert len({str(v) for v in alone.values()}) > 1 or agent == "oracle"
     for seed in (1, 2):
         assert rewards(run_trials, keys, 8, seed, agent) == alone
-
-
-def vpn_tasks() -> list[TrialKey]:
-    return [t.key() for t in index.load_tasks("telecom") if "vpn" in t.task_id]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("agent", [pytest.param("oracle", marks=pytest.mark.slow), "noop"])
-def test_order_and_concurrency_change_no_reward(agent: str, run_trials: RunTrials) -> None:
-    others = [t.key() for t in index.load_tasks("telecom") if "vpn" not in t.task_id]
-    check_orders(run_trials, [*vpn_tasks()[:3], *others[:2], *(t.key() for t in index.load_tasks("mock")[:3])], agent)

@@ -29,10 +29,9 @@ def some(run_trials: RunTrials) -> list[TrialResult]:
 
 
 def test_the_same_evaluators_give_the_same_rewards(
-    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    some: list[TrialResult], run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    directory = write_run(tmp_path / "run", some)
-    assert main(["gate", "--rescore", str(directory), "-o", str(tmp_path / "again")]) == 0
+    assert main(["gate", "--rescore", str(run), "-o", str(tmp_path / "again")]) == 0
     assert "3 trials: 0 rewards changed, 3 are the same, 0 not evaluated" in capsys.readouterr().out
     again = manifest.load_selected(tmp_path / "again")
     assert {r.key: r.reward_info for r in again.results} == {r.key: r.reward_info for r in some}
@@ -94,11 +93,10 @@ def test_conversations_without_an_evaluation_are_kept_and_named(
 
 
 def test_a_directory_that_is_in_use_is_not_written_to(
-    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    some: list[TrialResult], run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    directory = write_run(tmp_path / "run", some)
     other = write_run(tmp_path / "other", some[:1], run_id="other")
-    assert main(["gate", "--rescore", str(directory), "-o", str(other)]) == 2
+    assert main(["gate", "--rescore", str(run), "-o", str(other)]) == 2
     assert "is not empty" in capsys.readouterr().err
     assert manifest.load_selected(other).manifest.run_id == "other"
 

@@ -172,17 +172,21 @@ def connected(brain: Brain) -> Iterator[AgentConnection]:
         yield connection
 
 
-def hold(first: AgentConnection, second: AgentConnection, folder: Path, **options: object) -> TrialResult:
+def hold(brain: Brain, other: Brain, folder: Path, **options: object) -> TrialResult:
+    """Hold a trial with an agent, and another one that the conversation may be transferred to."""
     settings = Settings(transfer="b", tag_trials=True, redeliver=0, **options)  # type: ignore[arg-type]
+    with connected(brain) as first, connected(other) as second:
+        return hold_with(first, second, settings, folder)
+
+
+def hold_with(first: AgentConnection, second: AgentConnection, settings: Settings, folder: Path) -> TrialResult:
     further = FurtherAgent("b", "transfer", second, "B 1.0, A2A 1.0 jsonrpc", "http://b")
-    runner = Runner(settings, Client(first, further=(further,)), Store(folder), uuid.uuid4().hex)
-    return runner.run(KEY)
+    return Runner(settings, Client(first, further=(further,)), Store(folder), uuid.uuid4().hex).run(KEY)
 
 
 def test_the_other_agent_goes_on_with_all_that_was_said(tmp_path: Path) -> None:
     hands_over, other = HandsOver(), Remembers(Oracle())
-    with connected(hands_over) as first, connected(other) as second:
-        result = hold(first, second, tmp_path)
+    result = hold(hands_over, other, tmp_path)
     assert (result.status, result.reward, result.blame) == ("evaluated", 1.0, None)
     assert hands_over.asked == 1
     # The call that transferred stays in the trajectory, for upstream's evaluator, and is the first agent's.
@@ -216,8 +220,7 @@ def test_the_other_agent_goes_on_with_all_that_was_said(tmp_path: Path) -> None:
 
 
 def test_a_miss_after_the_transfer_is_whose_who_had_the_last_word(tmp_path: Path) -> None:
-    with connected(HandsOver()) as first, connected(Noop()) as second:
-        result = hold(first, second, tmp_path)
+    result = hold(HandsOver(), Noop(), tmp_path)
     assert (result.status, result.reward, result.blame) == ("evaluated", 0.0, "b")
     assert result.provenance["transfer"] == "b"
 
@@ -225,7 +228,7 @@ def test_a_miss_after_the_transfer_is_whose_who_had_the_last_word(tmp_path: Path
 def test_trouble_of_the_other_agent_is_not_the_first_ones(tmp_path: Path) -> None:
     gone = ClientConfig("http://127.0.0.1:1", max_retries=0)
     with connected(HandsOver()) as first, AgentConnection(gone) as second:
-        result = hold(first, second, tmp_path)
+        result = hold_with(first, second, Settings(transfer="b", tag_trials=True, redeliver=0), tmp_path)
     assert (result.status, result.blame) == ("infrastructure_error", "b")
     assert result.error_type == "EndpointUnreachableError"
     assert result.wire.errors == 0
@@ -233,8 +236,7 @@ def test_trouble_of_the_other_agent_is_not_the_first_ones(tmp_path: Path) -> Non
 
 def test_a_call_that_fails_transfers_nothing(tmp_path: Path) -> None:
     hands_over = HandsOver(nonsense="x")
-    with connected(hands_over) as first, connected(Noop()) as second:
-        result = hold(first, second, tmp_path, max_errors=2)
+    result = hold(hands_over, Noop(), tmp_path, max_errors=2)
     assert (result.parties, result.blame) == ((), None)
     assert hands_over.asked > 1
 
