@@ -149,8 +149,7 @@ def test_a_bad_request_tells_all_that_is_wrong(tools: Tools) -> None:
     assert list(tools.runs.names()) == []
 
 
-def test_an_agent_that_is_gone_is_an_error_and_no_result(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
+def test_an_agent_that_is_gone_is_an_error_and_no_result(tools: Tools) -> None:
     run_id = begin(tools, "mock", GONE, TASKS)
     status = finish(tools, run_id)
     assert status["status"] == "failed"
