@@ -120,7 +120,7 @@ class Queue:
                 if self._is_shared:
                     self._note(await self._next_reading())
                 else:
-                    await asyncio.wait_for(changed.wait(), SILENCE)
+                    await asyncio.wait_for(changed.wait(), last + SILENCE - time.monotonic())
 
     def leave(self, record: Record) -> None:
         """Take an assessment out, whether it runs or waits. Safe to call again."""

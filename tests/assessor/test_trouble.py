@@ -20,6 +20,7 @@ from a2a.server.context import ServerCallContext
 from a2a.types import Task, TaskPushNotificationConfig, TaskStatusUpdateEvent
 from assessor_server import LOCAL, Caller, gen3, served
 
+from pytest_a2a_bench.assessor import executor as executors
 from pytest_a2a_bench.assessor import server
 from pytest_a2a_bench.assessor import store as stores
 from pytest_a2a_bench.assessor.assessment import Assessment
@@ -252,3 +253,29 @@ def test_tables_of_another_version_are_an_error_at_the_start(tmp_path: Path) -> 
         database.execute("CREATE TABLE tasks (id TEXT)")
     with pytest.raises(ConfigurationError, match=r"the database .*tasks\.db cannot be used: no such column"):
         asyncio.run(open_stores(tmp_path))
+
+
+def test_a_change_in_the_queue_makes_no_silence_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, waits, told = [0.0], list[float](), list[float]()
+
+    async def wait(event: Any, timeout: float) -> None:
+        event.close()
+        waits.append(timeout)
+        now[0] += min(10, timeout)
+        if len(waits) == 3:
+            raise asyncio.CancelledError
+
+    async def tell(_: str) -> None:
+        told.append(now[0])
+
+    async def run() -> None:
+        waiting = executors.Queue(Terms(tmp_path, at_once=0), records.Kept(tmp_path), is_shared=False)
+        record = Record("a", "", {}, {}, submitted=0.0)
+        await waiting.join(record, again=True)
+        with pytest.raises(asyncio.CancelledError):
+            await waiting.wait(record, tell)
+
+    monkeypatch.setattr(executors, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(asyncio, "wait_for", wait)
+    asyncio.run(run())
+    assert (waits, told) == ([executors.SILENCE, executors.SILENCE - 10, executors.SILENCE], [0.0, executors.SILENCE])
