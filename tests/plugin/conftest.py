@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 import pkgutil
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from harness import DESK, DESK_CONFTEST, DESK_TEST, ROOT, Bench
@@ -46,9 +49,14 @@ def bench(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 @pytest.fixture(scope="session")
-def litellm() -> None:
+def litellm() -> Iterator[None]:
     """Import LiteLLM once for all runs in this process: pytester forgets what a run imports, and this takes seconds."""
     load_litellm()
+    # LiteLLM asks for the thread's event loop; one that is made for it then is closed by nobody.
+    with closing(asyncio.new_event_loop()) as loop:
+        asyncio.set_event_loop(loop)
+        yield
+        asyncio.set_event_loop(None)
 
 
 @pytest.fixture
