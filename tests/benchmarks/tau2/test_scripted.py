@@ -22,6 +22,7 @@ from pytest_a2a_bench.benchmarks.tau2.diagnosis import DIAGNOSER
 from pytest_a2a_bench.benchmarks.tau2.user import device
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, needs_judgement
 from pytest_a2a_bench.benchmarks.tau2.user.script import MAX_SAME_STATEMENTS, MAX_TEXTS, Script, make_script
+from pytest_a2a_bench.benchmarks.tau2.user.understand import Reading
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey
 
@@ -277,6 +278,23 @@ def test_no_text_of_an_agent_breaks_it(texts: list[str]) -> None:
             break
         assert reply
         assert "###" not in reply
+
+
+@pytest.mark.parametrize(
+    ("text", "closing", "decision"),
+    [
+        ("Thank you for calling. Is it fine that I do it?", False, True),
+        ("Thank you for calling.", True, False),
+        ("I was able to change it. Do you have anything else on your mind?", True, False),
+        ("We shall proceed in an orderly fashion.", False, False),
+        ("Shall we proceed?", False, True),
+    ],
+)
+def test_greetings_and_the_order_of_a_talk_are_no_farewell_and_want_no_yes(
+    text: str, closing: bool, decision: bool
+) -> None:
+    reading = Reading(text, offer=True)
+    assert (reading.closing, reading.decision) == (closing, decision)
 
 
 def test_structured_and_plain_instructions() -> None:

@@ -61,7 +61,7 @@ _ANNOUNCED = re.compile(r"\bi (?:will|am going to|am about to)\b", re.I)
 _PATIENCE = (
     r"moment|wait|stand by|patience|bear with|hold on|let me|while (?:i|we)|give me a|(?:\d+|one|a|few) (?:sec|min)"
 )
-_AT_WORK = rf"{_PATIENCE}|(?:i|we) will (?:check|look|see|get)|being \w+ed|(?:i am|we are) (?:\w+ )?\w+ing"
+_AT_WORK = rf"{_PATIENCE}|in progress|(?:i|we) will (?:check|look|see|get)|being \w+ed|(?:i am|we are) (?:\w+ )?\w+ing"
 _WORKING = re.compile(rf"\b(?:{_AT_WORK}|searching|finding|looking|checking|working|pulling)\b", re.I)
 _USER_DOES = (
     r"(?:could|can|would|will) you(?! (?:like|want|be))|(?:have|need|like|ask) you (?:to )?(?!agree|confirm)\w+"

@@ -344,7 +344,9 @@ _NEED_FIRST = (
 )
 _NEEDS = _any(_NEED, _NEED_FIRST)
 _LATER_REPORT = r"confirm(?!\w* (?:when|once (?:it|that|this|you|done|the)|after|back|that you have))\w*"
-_GO_AHEAD = r"(?<!please )(?<!let us )proceed|go(?:ing)? ahead(?! and\b| then and\b)|go-ahead"
+_GO_AHEAD = (
+    r"(?<!please )(?<!let us )(?<!we shall )(?<!we will )proceed|go(?:ing)? ahead(?! and\b| then and\b)|go-ahead"
+)
 _MAY_I = r"(?:shall|should|may|can|could) (?:i|we)(?! (?:have|get|ask|know|take|see))"
 _AGREE = r"do you (?:want|agree|approve|consent|authori[sz]e|accept|wish)|are you (?:sure|happy|ok|okay|fine|certain)"
 _RIGHT = (
@@ -371,6 +373,8 @@ _MORE = r"what exactly|tell me (?:more|what)|describe|(?:reason for|purpose of) 
 WHY_CALLED = _any(_HELP, _WHY, "what (?:can|could) (?:i|we) (?:do|help)", _MORE, "in detail", end="")
 """How an agent asks for the reason of the call."""
 _CLOSING = _any(_ELSE, _LEAVE, _THANK, _ALL, _FINISHED, r"^\W*(?:done|resolved)\W*$")
+_GREETING = re.compile(rf"\b(?:{_THANK})\b(?=.*\?)", re.I | re.S)
+"""Thanks before a question are no farewell."""
 _HAND = r"transfer\w*|pass(?:ed|ing)|hand(?:ed|ing)|connect(?:ed|ing)|putting|escalated|forward(?:ed|ing)"
 _HANDED_OVER = re.compile(
     rf"\b(?:{_HAND})\b[^.!?]{{0,40}}\b(?:{PEOPLE}|humans|colleagues|representative|person|agent)\b", re.I
@@ -395,7 +399,7 @@ class Reading:
 
     def __init__(self, text: str, *, offer: bool = False) -> None:
         self.text = text = normal(text)
-        self.closing = bool(_CLOSING.search(text))
+        self.closing = bool(_CLOSING.search(_GREETING.sub(" ", text)))
         """It asks for anything else, or takes its leave."""
         self._offer = offer
         self._rest = _CLOSING.sub(" ", text)
@@ -403,8 +407,12 @@ class Reading:
         # user is to do something itself: then it is one for a report.
         wants_answer = offer and not any(c.mood is Mood.INSTRUCTS for c in clauses(text))
         each = [s for s in sentences(joined(self._rest)) if not _WH_QUESTION.search(s)]
+        # "Do you have anything else on your mind?" beside what was done wants no yes.
+        last = {_CLOSING.sub(" ", s).strip() for s in sentences(joined(text)) if _CLOSING.search(s)}
         self._deciding = [
-            s for s in each if _DECISION.search(s) or (offer and asks(s)) or (wants_answer and _requests_no_fact(s))
+            s
+            for s in each
+            if _DECISION.search(s) or (offer and asks(s) and s not in last) or (wants_answer and _requests_no_fact(s))
         ]
         self._open_question = any(map(asks, each))
         self.question = "?" in self._rest
