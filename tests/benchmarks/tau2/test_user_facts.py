@@ -39,6 +39,7 @@ OFFER = "Could you please tell me your user id, so that I can find your order?"
         (["Agent, could you look that up?"], []),
         # An id that nobody gave.
         (["My order is #W9876543.", "I do not find #W9876543.", "Then #W9876543 it is."], [("unknown_id", 1)]),
+        (["My order is #W9876543.", "Which one?", "It is #W9876543."], [("unknown_id", 1)]),
         (["Hello", "I see the orders #W9876543 and #W2611340.", "The first, #W9876543."], []),
         (["Hello", Turn("tool", "SIM 8911223344", requestor="user"), Turn("user", "It shows 8911223344.")], []),
         (

@@ -48,6 +48,7 @@ _NO_DATA = "I could not find the data, because the query tool returned an error.
         ("handle_time", [USER], "", False, False),
         # Two factors in one text.
         ("lead_qualification", ["Authority, Need"], "Authority, Need", True, True),
+        ("lead_qualification", ["Authority, Need"], ' "Authority, Need" ', True, True),
         ("lead_qualification", ["Authority, Need"], "Need, Authority", False, True),
         ("lead_qualification", ["Authority, Need"], "Authority and Need", False, True),
         ("lead_qualification", ["Authority, Need"], "authority, need", False, True),
@@ -235,6 +236,7 @@ def test_a_judge_that_does_not_judge_is_no_verdict() -> None:
         ("compat", {"extracted_answers": ["Budget", "Need"]}, True),
         ("fixed", {"extracted_answers": ["Need", "Budget", "Need"]}, True),
         ("compat", {"extracted_answers": ["Need", "Budget", "Need"]}, False),
+        ("fixed", {"extracted_answers": ["need", "BUDGET"]}, True),
         ("fixed", {"extracted_answers": ["Budget"]}, False),
         ("compat", "```json\n" + json.dumps({"extracted_answers": ["Budget", "Need"]}) + "\n```", False),
         ("fixed", "```json\n" + json.dumps({"extracted_answers": ["Budget", "Need"]}) + "\n```", True),
