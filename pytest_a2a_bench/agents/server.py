@@ -111,7 +111,7 @@ def make_app(
     handler: DefaultRequestHandler, options: AgentOptions, card: AgentCard, token: str | None = None
 ) -> ASGIApp:
     """Return the ASGI application: the card, and the HTTP bindings that the options ask for."""
-    routes: list[BaseRoute] = [*create_agent_card_routes(card)]
+    routes: list[BaseRoute] = [*create_agent_card_routes(card, cache_control="public, max-age=300")]
     if "jsonrpc" in options.transports:
         routes += _jsonrpc_routes(handler, options)
     if "rest" in options.transports:

@@ -91,8 +91,9 @@ def test_a_transport_that_the_card_has_not(bench: Bench) -> None:
     result.stdout.fnmatch_lines(["a2a: --a2a-protocol=auto --a2a-transport=grpc: the card declares 1.0 JSONRPC only"])
 
 
-def test_a_recommendation_that_fails_alone_is_judged(bench: Bench, noop_url: str) -> None:
-    result = bench("--a2a-endpoint", noop_url, "a2a/card::test_card[CARD-013]", "--a2a-strict")
+def test_a_recommendation_that_fails_alone_is_judged(bench: Bench) -> None:
+    with start_faulty("card-no-cache-control") as agent:
+        result = bench("--a2a-endpoint", agent.url, "a2a/card::test_card[CARD-013]", "--a2a-strict")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["A2A 1.0: not conformant: SHOULD 0/1; *"])
 
