@@ -35,7 +35,7 @@ Deed = tuple[str, dict[str, Any]]
 
 # An agent that repeats itself does not move; one that only informs may be at work for long.
 MAX_SAME_STATEMENTS = 3
-"""How often the agent may repeat a text that asks nothing before the user hangs up."""
+"""How often in a row the agent may repeat a text that asks nothing before the user hangs up."""
 MAX_SAME_QUESTIONS = 4
 """The same, where it asks for something (three confirmations of one thing are still answered)."""
 MAX_STATEMENTS = 15
@@ -102,6 +102,8 @@ class Script:
     _opened: bool = False
     _said: set[str] = field(default_factory=set)
     _heard: dict[str, int] = field(default_factory=dict)
+    _last: str = ""
+    _same: int = 0
     _statements: int = 0
     _unclear: int = 0
     _left_open: bool = False
@@ -139,6 +141,8 @@ class Script:
         self._awaited = [awaited for awaited in self._awaited if awaited.lower() not in text.replace(",", "").lower()]
         fresh = self._fresh(normal(text))
         times = self._heard[plain(fresh)] = self._heard.get(plain(fresh), 0) + 1
+        self._same = self._same + 1 if plain(fresh) == self._last else 1
+        self._last = plain(fresh)
         offer = self._offer_in(fresh)
         reading = Reading(fresh, offer=offer is not None)
         asked = reading.facts
@@ -265,7 +269,8 @@ class Script:
             said = self._introduced(reading) or self._asked_back(text) or self.scenario.about(text)
             return said or "I don't have that."
         self._statements += 1
-        if (times >= MAX_SAME_STATEMENTS and not _WORKING.search(text)) or self._statements > MAX_STATEMENTS:
+        in_a_row = self._same >= MAX_SAME_STATEMENTS
+        if (in_a_row and not _WORKING.search(text)) or self._statements > MAX_STATEMENTS:
             return None
         return self._introduced(reading) or self._asked_back(text) or "Okay, thank you."
 
