@@ -300,7 +300,7 @@ def differences(
             # Exactly the same, or at least one in common where a task or the agent decides.
             differs = old != new if name not in BY_TASK else old and new and set(old).isdisjoint(new)
             if differs:
-                yield f"{domain}: {name} was {_words(old)} and is {_words(new)}"
+                yield f"{domain}: {name} was {_words(old, new)} and is {_words(new, old)}"
 
 
 def _any_of(domain: str, tasks: Iterable[str]) -> bool:
@@ -318,8 +318,10 @@ def _text(value: Any) -> str:
     return f"{value.get('name', '')} {digest}".strip()
 
 
-def _words(values: tuple[str, ...]) -> str:
-    return " + ".join(values) or "none"
+def _words(values: tuple[str, ...], others: tuple[str, ...]) -> str:
+    # A switch is stored where it is on.
+    is_switch = "True" in (*values, *others)
+    return " + ".join("on" if value == "True" else value for value in values) or ("off" if is_switch else "none")
 
 
 def _with_outcomes(baseline: Baseline, path: Path) -> Baseline:

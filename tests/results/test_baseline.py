@@ -192,7 +192,7 @@ def test_a_comparison_by_domain_and_task() -> None:
 def test_conditions_that_matter_for_comparing() -> None:
     one = {"a/b": {"user": ("scripted",), "judge": ("m",), "tagged": ("True",)}, "c/d": {"user": ("llm",)}}
     two = {"a/b": {"user": ("scripted",), "dialect": ("data",)}, "e/f": {"user": ("x",)}}
-    assert list(differences(one, two)) == ["a/b: tagged was True and is none"]
+    assert list(differences(one, two)) == ["a/b: tagged was on and is off"]
     assert list(differences(one, one)) == []
     first = {"a/b": {"dialect": ("data", "tool_call"), "judge": ("m",)}}
     assert list(differences(first, {"a/b": {"dialect": ("tool_call",)}})) == [], "the agent chooses among several"
