@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 from collections.abc import Iterator
@@ -43,16 +44,22 @@ def literals(room: str) -> Iterator[str]:
                 yield text
 
 
-OF_AGENT = sorted({text for room in OF_CLIENT for text in literals(room)})
-MESSAGES = sorted({*OF_AGENT, *(text for room in SHARED for text in literals(room))})
+@functools.cache
+def of_agent() -> list[str]:
+    return sorted({text for room in OF_CLIENT for text in literals(room)})
+
+
+@functools.cache
+def messages() -> list[str]:
+    return sorted({*of_agent(), *(text for room in SHARED for text in literals(room))})
 
 
 def test_there_are_messages() -> None:
-    assert any("--a2a-timeout" in text for text in MESSAGES)
-    assert len(MESSAGES) > 50
+    assert any("--a2a-timeout" in text for text in messages())
+    assert len(messages()) > 50
 
 
-@in_one_test("text", MESSAGES)
+@in_one_test("text", messages)
 def test_a_caller_of_an_assessor_reads_members_of_the_request(text: str) -> None:
     message = load.REQUEST.words(text)
     assert "--a2a-" not in message
@@ -62,7 +69,7 @@ def test_a_caller_of_an_assessor_reads_members_of_the_request(text: str) -> None
     assert all(name in read for name in re.findall(r"the assessor's setting ([\w-]+)", message))
 
 
-@in_one_test("text", MESSAGES)
+@in_one_test("text", messages)
 def test_messages_of_the_adk_agent_name_arguments_and_variables(text: str) -> None:
     message = load.ADK.words(text)
     assert "--a2a-" not in message
@@ -71,7 +78,7 @@ def test_messages_of_the_adk_agent_name_arguments_and_variables(text: str) -> No
     assert set(re.findall(r"(\w+) of run_evaluation", message)) <= set(arguments)
 
 
-@in_one_test("text", OF_AGENT)
+@in_one_test("text", of_agent)
 def test_messages_of_the_tau2_command_name_its_options(text: str) -> None:
     options = make_parser("tau2").options
     for role in ("agent", "user"):
@@ -86,7 +93,7 @@ def test_messages_of_the_tau2_command_name_its_options(text: str) -> None:
 @pytest.mark.parametrize("command", ["check", "doctor", "assess", "init"])
 def test_a_command_has_the_options_that_it_names(command: str) -> None:
     options = make_parser(command).options
-    for text in OF_AGENT:
+    for text in of_agent():
         message = load.of_command(options).words(text)
         assert "--a2a-" not in message, message
         assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", message)) <= set(options), message

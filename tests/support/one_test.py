@@ -15,15 +15,19 @@ _PARAMETERS = type(pytest.param())
 
 
 def in_one_test(
-    names: str | Sequence[str], cases: Iterable[Any], *, ids: Callable[[Any], Any] | Sequence[str] | None = None
+    names: str | Sequence[str],
+    cases: Iterable[Any] | Callable[[], Iterable[Any]],
+    *,
+    ids: Callable[[Any], Any] | Sequence[str] | None = None,
 ) -> Callable[[Test], Test]:
     """Call the test with each case, as ``pytest.mark.parametrize`` does, but as one item.
 
     Fixtures are made once for all cases. A case that skips counts as failed: it would hide itself.
+
+    :param cases: or a function that returns them, where they take time: every worker collects the test, one calls it.
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-    rows = list(cases)
-    assert rows, "a family without cases proves nothing"
+    given = cases if callable(cases) else list(cases)
 
     def label(number: int, values: Sequence[Any]) -> str:
         if callable(ids):
@@ -34,6 +38,8 @@ def in_one_test(
         @functools.wraps(test)
         def run(*arguments: Any, **fixtures: Any) -> None:
             failed = []
+            rows = list(given() if callable(given) else given)
+            assert rows, "a family without cases proves nothing"
             for number, row in enumerate(rows):
                 # pytest.param(...) has them as a member.
                 one = row.values if isinstance(row, _PARAMETERS) else row if len(wanted) > 1 else (row,)

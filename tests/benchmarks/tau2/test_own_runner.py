@@ -35,6 +35,8 @@ class Module:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # pytest asks each name of a file while it collects
+            raise AttributeError(name)
         return getattr(importlib.import_module(self._name), name)
 
 
