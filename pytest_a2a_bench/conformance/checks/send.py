@@ -245,7 +245,7 @@ async def generated_context_is_returned(ctx: Context) -> None:
         if event.context_id:
             continue
         evidence = [reply, *([await ctx.get_task(event.task_id)] if event.kind == "task" else ())]
-        inside = (node.value for told in evidence for value in (told.result, *told.events) for node in nodes(value))
+        inside = (node.value for one in evidence for value in (one.result, *one.events) for node in nodes(value))
         if made := next((value["contextId"] for value in inside if value.get("contextId")), None):
             expected = f"the contextId that the agent made, {made!r}"
             found = f"{way}the response has no contextId"
