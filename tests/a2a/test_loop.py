@@ -72,13 +72,6 @@ def test_waiting_for_oneself_is_refused() -> None:
         loop.run(nested())
 
 
-@pytest.mark.slow
-def test_a_stopped_loop_starts_again() -> None:
-    loop.run(_thread())
-    loop.shutdown()
-    assert loop.run(_thread()) == "a2a-bench-loop"
-
-
 def test_a_forked_child_gets_its_own_loop() -> None:
     code = (
         "import os\n"

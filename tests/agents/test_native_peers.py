@@ -1,24 +1,19 @@
-"""Agents on other frameworks that call the tools of their trials over MCP: google-adk, LangGraph and pydantic-ai.
-
-``A2A_BENCH_PEER_PYTHONS`` names interpreters that have them (``adk``, ``langgraph``, ``pydantic_ai``); without it they
-are not tried.
-"""
+"""Agents on other frameworks that call the tools of their trials over MCP: google-adk, LangGraph and pydantic-ai."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from peers import peer
 from trials import run_against
 
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey
 
-AGENTS = Path(__file__).parent.parent / "agents"
 START = Callable[[dict[str, object]], str]
 UPDATE = {"name": "update_task_status", "arguments": {"task_id": "task_1", "status": "completed"}}
 
@@ -26,22 +21,10 @@ UPDATE = {"name": "update_task_status", "arguments": {"task_id": "task_1", "stat
 @pytest.fixture(params=["adk", "langgraph", "pydantic_ai"])
 def start(request: pytest.FixtureRequest) -> Iterator[START]:
     """Start an agent with a script, and return its URL."""
-    named = json.loads(os.environ.get("A2A_BENCH_PEER_PYTHONS", "{}"))
-    if request.param not in named:
-        pytest.skip(f"no environment with {request.param}: A2A_BENCH_PEER_PYTHONS does not name one")
-    environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    running: list[subprocess.Popen[str]] = []
-
-    def run(script: dict[str, object]) -> str:
-        command = [named[request.param], str(AGENTS / f"native_{request.param}.py"), json.dumps(script)]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ)
-        running.append(process)
-        assert process.stdout is not None
-        return str(json.loads(process.stdout.readline())["url"])
-
-    yield run
-    for process in running:
-        process.communicate("", timeout=30)
+    with contextlib.ExitStack() as running:
+        yield lambda script: running.enter_context(
+            peer(request.param, f"native_{request.param}.py", json.dumps(script))
+        )
 
 
 def test_native_calls_earn_what_they_are_worth(start: START, tmp_path: Path) -> None:

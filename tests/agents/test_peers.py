@@ -1,22 +1,13 @@
-"""Conversations with real agents on other frameworks: a2a-sdk 0.3.x, fasta2a, google-adk and strands.
-
-They cannot all share one environment. ``A2A_BENCH_PEER_PYTHONS`` names interpreters that have them:
-``{"sdk03": "/path/to/python", "fasta2a": ..., "adk": ..., "strands": ...}``. Without it, the current one is tried.
-"""
+"""Conversations with real agents on other frameworks: a2a-sdk 0.3.x, fasta2a, google-adk and strands."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from connections import Connect
+from peers import peer
 
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.tool_call import ToolCallDialect
@@ -25,50 +16,16 @@ from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.trial import Client
 
-MODULES = {"fasta2a": "fasta2a", "adk": "google.adk.a2a", "strands": "strands.multiagent.a2a"}
-AGENTS = Path(__file__).parent.parent / "agents"
 TOOLS = (
     ToolSpec("create_task", "Create a task.", {"type": "object", "properties": {}, "required": ["user_id", "title"]}),
     ToolSpec("get_users", "List users.", {"type": "object", "properties": {}}),
 )
 
 
-def _has_sdk03() -> bool:
-    try:
-        return importlib.metadata.version("a2a-sdk").startswith("0.3.")
-    except importlib.metadata.PackageNotFoundError:
-        return False
-
-
-def _has(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
-def interpreter_for(peer: str) -> str:
-    named = json.loads(os.environ.get("A2A_BENCH_PEER_PYTHONS", "{}"))
-    if peer in named:
-        return str(named[peer])
-    if _has_sdk03() if peer == "sdk03" else _has(MODULES[peer]):
-        return sys.executable
-    pytest.skip(f"no environment with peer {peer!r}: A2A_BENCH_PEER_PYTHONS does not name one")
-
-
 @pytest.fixture(scope="module", params=["sdk03", "fasta2a", pytest.param("adk", marks=pytest.mark.slow), "strands"])
 def peer_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    command = [interpreter_for(request.param), str(AGENTS / f"peer_{request.param}.py")]
-    environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            yield str(json.loads(process.stdout.readline())["url"])
-            process.stdin.close()
-            assert process.wait(15) == 0
-        finally:
-            process.kill()
+    with peer(request.param, f"peer_{request.param}.py") as url:
+        yield url
 
 
 @pytest.mark.parametrize("streaming", ["off", "on"])

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from judged import faults, judge
+from peers import peer
 from scripted import scripted_agent
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements
@@ -19,7 +16,6 @@ from pytest_a2a_bench.conformance.protocol.operations import to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import nodes
 
 GROUPS = {requirement.group for requirement in load_requirements("0.3")}
-AGENTS = Path(__file__).parent.parent / "agents"
 
 
 @pytest.fixture(scope="module")
@@ -48,29 +44,9 @@ def test_nothing_of_the_catalogue_is_silently_absent() -> None:
     assert [r.id for r in over_the_wire if not r.check and not r.uncheckable] == []
 
 
-def interpreter() -> str:
-    named = json.loads(os.environ.get("A2A_BENCH_PEER_PYTHONS", "{}"))
-    if "sdk03" not in named:
-        pytest.skip("no environment with a2a-sdk 0.3: A2A_BENCH_PEER_PYTHONS does not name one")
-    return str(named["sdk03"] or sys.executable)
-
-
-def judge_peer(name: str, prompts: dict[str, str]) -> dict[str, CheckResult]:
-    environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    command = [interpreter(), str(AGENTS / name)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            url = str(json.loads(process.stdout.readline())["url"])
-            return judge(url, groups=GROUPS, prompts=prompts)
-        finally:
-            process.stdin.close()
-            process.wait(15)
-
-
 def test_a2a_sdk_0_3_26_has_its_true_defects() -> None:
-    results = judge_peer("peer_sdk03.py", {})
+    with peer("sdk03", "peer_sdk03.py") as url:
+        results = judge(url, groups=GROUPS, prompts={})
     # It leaves the id out where JSON-RPC wants null, and says -32603 where 0.3 has -32003.
     # The second shows where its answer is a task, which every other one is.
     assert faults(results) | {"V03-PUSH-004[JSONRPC]": "failed"} == {
@@ -81,7 +57,8 @@ def test_a2a_sdk_0_3_26_has_its_true_defects() -> None:
 
 def test_a2a_sdk_0_3_26_with_all_that_it_can() -> None:
     prompts = {"task": "hello", "message": "echo hi", "slow": "slow", "file": "file", "data": "data"}
-    results = judge_peer("peer_sdk03_full.py", prompts)
+    with peer("sdk03", "peer_sdk03_full.py") as url:
+        results = judge(url, groups=GROUPS, prompts=prompts)
     # Whatever id is asked for, it answers with the first config of a task. Over HTTP+JSON it breaks when configs are
     # listed, and cannot delete them; over gRPC it can do neither. A stream that is resubscribed to over gRPC ends early
     # now and then.

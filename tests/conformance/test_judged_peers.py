@@ -7,15 +7,13 @@ fasta2a 2.1.1 is an implementation of its own.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from peers import peer
 
 from pytest_a2a_bench.cli.main import main
 
-AGENTS = Path(__file__).parent.parent / "agents"
 DEFECTS = {
     "adk": {
         "CARD-013": "warned",  # the card has no Cache-Control
@@ -71,24 +69,12 @@ DEFECTS = {
 }
 
 
-@pytest.mark.parametrize("peer", sorted(DEFECTS))
-def test_a_peer_has_its_true_defects_and_no_others(peer: str, tmp_path: Path) -> None:
-    named = json.loads(os.environ.get("A2A_BENCH_PEER_PYTHONS", "{}"))
-    if peer not in named:
-        pytest.skip(f"no environment with {peer}: A2A_BENCH_PEER_PYTHONS does not name one")
-    environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    command = [named[peer], str(AGENTS / f"peer_{peer}.py")]
+@pytest.mark.parametrize("name", sorted(DEFECTS))
+def test_a_peer_has_its_true_defects_and_no_others(name: str, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            url = json.loads(process.stdout.readline())["url"]
-            assert main(["check", url, "--format", "json", "-o", str(report)]) == 1
-        finally:
-            process.stdin.close()
-            process.wait(15)
+    with peer(name, f"peer_{name}.py") as url:
+        assert main(["check", url, "--format", "json", "-o", str(report)]) == 1
     results = json.loads(report.read_text())["results"]
-    message = {r["id"]: r["status"] for r in results if r["status"] not in ("passed", "skipped")}
+    found = {r["id"]: r["status"] for r in results if r["status"] not in ("passed", "skipped")}
     # What another row explains is a defect all the same.
-    assert {id: "failed" if status == "explained" else status for id, status in message.items()} == DEFECTS[peer]
+    assert {id: "failed" if status == "explained" else status for id, status in found.items()} == DEFECTS[name]
