@@ -19,7 +19,7 @@ def assert_says(result: pytest.RunResult, *texts: str) -> None:
         assert text in said
 
 
-def test_a_floor_that_is_kept_passes_with_misses(desk: Bench) -> None:
+def test_a_floor_that_is_kept_passes_with_misses_that_missed_runs_again(desk: Bench) -> None:
     result = desk("--a2a-min-pass=0.6", "--junitxml=j.xml")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
@@ -47,6 +47,15 @@ def test_a_floor_that_is_kept_passes_with_misses(desk: Bench) -> None:
         # Seen from the verdict, wherever the directory is taken to.
         assert missed["transcript"].startswith("trials/")
         assert json.loads((desk.path / "a2a-results" / missed["transcript"]).read_text())["key"] == missed["key"]
+    (desk.path / "log.txt").unlink()
+    desk.makepyfile(test_other="def test_other(): pass")
+    result = desk("--a2a-min-pass=0.6", "--a2a-missed")
+    assert result.ret == 1
+    assert sorted(log_of(desk)) == ["bad-h", "bad-i", "bad-j"]
+    result.stdout.fnmatch_lines(
+        ["not judged, because only trials that were named ran: min_pass", "FAILED*bad-h*reward 0*", "*3 failed*"]
+    )
+    assert len(verdict_of(desk)["missed"]) == 3
 
 
 @pytest.mark.parametrize("process", [(), ("-n1", "--a2a-concurrency=4")], ids=["alone", "worker"])
@@ -233,19 +242,6 @@ def test_no_gate_shows_no_verdict_and_a_run_of_other_tests_has_none(desk: Bench)
     assert "a2a verdict" not in result.stdout.str()
 
 
-def test_missed_runs_exactly_the_misses(desk: Bench) -> None:
-    assert desk("--a2a-min-pass=0.6").ret == 0
-    (desk.path / "log.txt").unlink()
-    desk.makepyfile(test_other="def test_other(): pass")
-    result = desk("--a2a-min-pass=0.6", "--a2a-missed")
-    assert result.ret == 1
-    assert sorted(log_of(desk)) == ["bad-h", "bad-i", "bad-j"]
-    result.stdout.fnmatch_lines(
-        ["not judged, because only trials that were named ran: min_pass", "FAILED*bad-h*reward 0*", "*3 failed*"]
-    )
-    assert len(verdict_of(desk)["missed"]) == 3
-
-
 def test_missed_needs_a_run_that_missed_something(desk: Bench) -> None:
     desk.refused("--a2a-missed").fnmatch_lines(
         ["ERROR: --a2a-missed: *verdict.json is not there: no run has ended in this*"]
@@ -293,7 +289,7 @@ def test_a_joined_directory_is_judged_without_a_run(desk: Bench, monkeypatch: py
     command("gate", "whole", "--min-pass", "0.1", code=1)  # what is missing is an error
 
 
-def test_pass_hat_k_and_ceilings_are_gated(desk: Bench) -> None:
+def test_pass_hat_k_and_ceilings_are_gated_and_inconclusive_passes_on_request(desk: Bench) -> None:
     result = desk("--a2a-min-pass-k=2=0.6,1=0.8", "--a2a-trials=2", "--a2a-max-cost=2", "--a2a-max-latency=p95=10")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
@@ -304,44 +300,29 @@ def test_pass_hat_k_and_ceilings_are_gated(desk: Bench) -> None:
             "max_latency[[]p95[]] * inconclusive * the agent answered no turn whose latency is known",
         ]
     )
-    assert desk("--a2a-min-pass=0.5", "--a2a-max-cost=3", "--a2a-max-infra-errors=5%").ret == 0
-
-
-def test_an_inconclusive_gate_passes_only_on_request(desk: Bench) -> None:
-    latency = ("--a2a-min-pass=0.5", "--a2a-max-latency=p95=10")
-    assert desk(*latency).ret == 1
-    result = desk(*latency, "--a2a-set=inconclusive=pass", "-rs", "--junitxml=j.xml")
+    kept = ("--a2a-min-pass=0.5", "--a2a-max-cost=3", "--a2a-max-infra-errors=5%", "--a2a-max-latency=p95=10")
+    result = desk(*kept, "--a2a-set=inconclusive=pass", "-rs", "--junitxml=j.xml")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*a2a verdict: inconclusive*", "SKIPPED*a2a/gate*inconclusive: the agent answered*"])
+    assert [gate["verdict"] for gate in verdict_of(desk)["gates"]] == ["pass", "pass", "inconclusive", "pass"]
     assert kinds(desk.path / "j.xml")["max_latency[p95]"] == ["skipped"]
 
 
-QUARANTINE = """
-[[quarantine]]
-task = "desk/front/bad-*"
-reason = "the desk is being painted"
-expires = {date}
-"""
+def test_quarantined_misses_fail_nothing_and_count_in_no_rate_until_the_day(desk: Bench) -> None:
+    def under(tasks: str, year: int, *options: str) -> pytest.RunResult:
+        values = f'task = "desk/front/{tasks}"\nreason = "the desk is being painted"\nexpires = {year}-01-31\n'
+        (desk.path / "q.toml").write_text(f"[[quarantine]]\n{values}")
+        return desk("--a2a-quarantine=q.toml", *options)
 
-
-def test_quarantined_misses_fail_nothing_and_count_in_no_rate(desk: Bench) -> None:
-    (desk.path / "q.toml").write_text(QUARANTINE.format(date="2999-01-31"))
-    result = desk("--a2a-quarantine=q.toml")
+    result = under("bad-*", 2999)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["  desk/front: *bad-h 0/1 (quarantined until 2999-01-31: the desk is being*"])
-    result = desk("--a2a-quarantine=q.toml", "--a2a-min-pass=0.7")
-    result.stdout.fnmatch_lines(["min_pass * pass * 7 of 7 trials *"])
+    under("bad-*", 2999, "--a2a-min-pass=0.7").stdout.fnmatch_lines(["min_pass * pass * 7 of 7 trials *"])
     assert verdict_of(desk)["quarantined"] == [f"desk/front/bad-{c}" for c in "hij"]
-
-    (desk.path / "q.toml").write_text(QUARANTINE.format(date="2999-01-31").replace("bad-*", "*"))
-    result = desk("--a2a-quarantine=q.toml")
+    result = under("*", 2999)
     assert result.ret == pytest.ExitCode.TESTS_FAILED, "all is quarantined"
     result.stdout.fnmatch_lines(["quarantine * inconclusive * nothing to judge: 10 trials of it were skipped or are *"])
-
-
-def test_a_quarantine_ends(desk: Bench) -> None:
-    (desk.path / "q.toml").write_text(QUARANTINE.format(date="2020-01-31"))
-    result = desk("--a2a-quarantine=q.toml", "--a2a-max-cost=9")
+    result = under("bad-*", 2020, "--a2a-max-cost=9")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["the quarantine of desk/front/bad-[*] ended on 2020-01-31: it counts again"])
 

@@ -51,17 +51,15 @@ def contents() -> Contents:
     )
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(render(contents()), encoding="utf-8")
-    return path
-
-
-def write(tmp_path: Path, what: Contents) -> Path:
-    path = tmp_path / "report.html"
+def write(directory: Path, what: Contents) -> Path:
+    path = directory / "report.html"
     path.write_text(render(what), encoding="utf-8")
     return path
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("page"), contents())
 
 
 def keys_shown(browser: Browser) -> list[str]:
@@ -85,35 +83,33 @@ def test_the_page_asks_the_network_for_nothing_and_its_policy_is_kept(browser: B
     assert len([m for m in browser.messages() if "Content Security Policy" in m]) == 2
 
 
-def test_a_filter_shows_only_its_trials_and_their_number(browser: Browser, page: Path) -> None:
+def test_the_table_has_pages_is_searched_sorted_and_filtered(browser: Browser, page: Path) -> None:
     browser.open(page)
     assert browser.one("#count").text == "88 trials"
-    browser.one(".chip.infrastructure_error").click()
+    assert len(keys_shown(browser)) == 50
+    browser.run("document.querySelector('#pages button:last-child').click()")
+    assert "Page 2 of 2" in browser.one("#pages").text
+    assert len(keys_shown(browser)) == 38
+    browser.press("[")
+    assert len(keys_shown(browser)) == 50
+    # Paper has every trial.
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    assert len(keys_shown(browser)) == 88
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert len(keys_shown(browser)) == 50
+    # A search looks at rows, and where asked into transcripts.
+    search = browser.one("#search")
+    search.send_keys("refused")
     assert keys_shown(browser) == ["retail/9#0"]
-    assert browser.one("#count").text == "1 of 88 trials"
-    assert browser.one(".chip.infrastructure_error").get_attribute("aria-pressed") == "true"
-    browser.one(".chip.infrastructure_error").click()
-    browser.run("const s = document.querySelector('#domain'); s.value = 'retail'; s.dispatchEvent(new Event('change'))")
-    assert len(keys_shown(browser)) == 6
-    browser.one(".chip.passed").click()
-    assert set(browser.texts("#trials-table tbody .state")) == {"passed"}
-    assert len(keys_shown(browser)) == 2
-
-
-def test_a_search_looks_at_rows_and_where_asked_into_transcripts(browser: Browser, page: Path) -> None:
-    browser.open(page)
-    browser.one("#search").send_keys("refused")
-    assert keys_shown(browser) == ["retail/9#0"]
-    browser.one("#search").clear()
-    browser.one("#search").send_keys("pear17")
+    search.clear()
+    search.send_keys("pear17")
     assert browser.one("#count").text == "No trial is like that."
     browser.one("#deep").click()
     browser.wait("document.querySelectorAll('#trials-table .open').length === 2")
     assert keys_shown(browser) == ["airline/17#0", "airline/17#1"]
-
-
-def test_a_title_sorts_and_says_so(browser: Browser, page: Path) -> None:
-    browser.open(page)
+    browser.one("#deep").click()
+    browser.run("arguments[0].value = ''; arguments[0].dispatchEvent(new Event('input'))", search)
+    # A title sorts and says so; what has no reward is last, either way.
     title = browser.one("[data-column=k]")
     browser.one("[data-sort=k]").click()
     assert title.get_attribute("aria-sort") == "ascending"
@@ -124,7 +120,18 @@ def test_a_title_sorts_and_says_so(browser: Browser, page: Path) -> None:
     assert keys_shown(browser)[0] == "retail/9#0"
     browser.one("[data-sort=r]").click()
     browser.one("[data-sort=r]").click()
-    assert browser.texts("#trials-table tbody .state")[0] == "missed"  # what has no reward is last, either way
+    assert browser.texts("#trials-table tbody .state")[0] == "missed"
+    # A filter shows only its trials and their number.
+    browser.one(".chip.infrastructure_error").click()
+    assert keys_shown(browser) == ["retail/9#0"]
+    assert browser.one("#count").text == "1 of 88 trials"
+    assert browser.one(".chip.infrastructure_error").get_attribute("aria-pressed") == "true"
+    browser.one(".chip.infrastructure_error").click()
+    browser.run("const s = document.querySelector('#domain'); s.value = 'retail'; s.dispatchEvent(new Event('change'))")
+    assert len(keys_shown(browser)) == 6
+    browser.one(".chip.passed").click()
+    assert set(browser.texts("#trials-table tbody .state")) == {"passed"}
+    assert len(keys_shown(browser)) == 2
 
 
 def test_a_trial_is_found_opened_and_left_by_keyboard_alone(browser: Browser, page: Path) -> None:
@@ -195,15 +202,14 @@ def test_a_trial_is_beside_the_earlier_one_and_can_be_held_again(browser: Browse
     assert browser.messages() == []
 
 
-def test_a_task_that_changed_opens_its_worst_trial(browser: Browser, page: Path) -> None:
+def test_a_task_that_changed_opens_its_worst_trial_and_that_of_its_label(
+    browser: Browser, page: Path, tmp_path: Path
+) -> None:
     browser.open(page)
     browser.run("document.querySelector('#baseline details').open = true")
     browser.run("document.querySelector('[data-task=\"tau2/airline/3\"]').click()")
     browser.wait("document.querySelector('.turn')")
     assert browser.one("#viewer-title").text == "airline/3#0"
-
-
-def test_a_task_under_a_label_opens_its_own_trial(browser: Browser, tmp_path: Path) -> None:
     trials = [made_trial("tau2/airline/1#0"), made_trial("tau2/airline/1#0@slow", success=False)]
     before = [made_trial("tau2/airline/1#0"), made_trial("tau2/airline/1#0@slow")]
     compared = compare(Baseline.of(before), Baseline.of(trials))
@@ -211,16 +217,6 @@ def test_a_task_under_a_label_opens_its_own_trial(browser: Browser, tmp_path: Pa
     browser.one(".open-task").click()
     browser.wait("document.querySelector('.turn')")
     assert browser.one("#viewer-title").text == "airline/1#0@slow"
-
-
-def test_pages_of_the_table(browser: Browser, page: Path) -> None:
-    browser.open(page)
-    assert len(keys_shown(browser)) == 50
-    browser.run("document.querySelector('#pages button:last-child').click()")
-    assert "Page 2 of 2" in browser.one("#pages").text
-    assert len(keys_shown(browser)) == 38
-    browser.press("[")
-    assert len(keys_shown(browser)) == 50
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -235,22 +231,6 @@ def test_the_page_follows_the_system_and_its_own_switch(browser: Browser, page: 
     assert (luminance() < 150) is not dark
     assert browser.one("#theme").text == ("Dark" if dark else "Light")
     browser.run("localStorage.clear()")
-
-
-@pytest.mark.parametrize("opened", [False, True], ids=["page", "viewer"])
-def test_a_phone_never_scrolls_sideways(browser: Browser, page: Path, opened: bool) -> None:
-    browser.open(page, width=PHONE, height=740)
-    if opened:
-        open_first(browser)
-        browser.run("document.querySelectorAll('#viewer details').forEach(d => d.open = true)")
-        element = "document.querySelector('#viewer-body')"
-    else:
-        browser.run("document.querySelectorAll('main details').forEach(d => d.open = true)")
-        element = "document.documentElement"
-    assert browser.run(f"return {element}.scrollWidth <= {element}.clientWidth")
-    assert browser.run("return innerWidth") == PHONE
-    every = "[...document.querySelectorAll('main > section > *')]"
-    assert browser.run(f"return {every}.filter(e => e.getBoundingClientRect().right > innerWidth + 1).length") == 0
 
 
 HOSTILE = (
@@ -323,20 +303,19 @@ def test_agent_text_is_never_rendered_as_html(browser: Browser, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("width", "dark", "opened"), [(1280, False, False), (1280, True, True), (PHONE, True, False), (PHONE, False, True)]
 )
-def test_axe_finds_nothing(browser: Browser, page: Path, width: int, dark: bool, opened: bool) -> None:
+def test_axe_finds_nothing_and_no_page_scrolls_sideways(
+    browser: Browser, page: Path, width: int, dark: bool, opened: bool
+) -> None:
     browser.open(page, width=width, dark=dark)
-    browser.run("document.querySelectorAll('details').forEach(d => d.open = true)")
     if opened:
         open_first(browser)
+    browser.run("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.axe(resultTypes=["violations"]) == []
-
-
-def test_printing_shows_every_trial(browser: Browser, page: Path) -> None:
-    browser.open(page)
-    browser.run("dispatchEvent(new Event('beforeprint'))")
-    assert len(keys_shown(browser)) == 88
-    browser.run("dispatchEvent(new Event('afterprint'))")
-    assert len(keys_shown(browser)) == 50
+    element = "document.querySelector('#viewer-body')" if opened else "document.documentElement"
+    assert browser.run(f"return {element}.scrollWidth <= {element}.clientWidth")
+    assert browser.run("return innerWidth") == width
+    every = "[...document.querySelectorAll('main > section > *')]"
+    assert browser.run(f"return {every}.filter(e => e.getBoundingClientRect().right > innerWidth + 1).length") == 0
 
 
 @pytest.mark.parametrize("chosen", ["", "dark"])

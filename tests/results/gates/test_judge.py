@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 from hypothesis import given, settings
@@ -84,9 +85,14 @@ def test_a_floor_is_over_every_trial_that_was_not_skipped(ok: int, bad: int, err
     assert verdict.outcome != "pass" or not errors
 
 
-def test_lost_trials_stay_in_the_denominator() -> None:
+def test_no_trial_is_lost_between_floors_and_misses() -> None:
     gate = only(judge(Trials(run(3), lost=1), Thresholds(min_pass={"": 0.8})))
     assert (gate.verdict, gate.numbers["rate"]) == ("failed", 0.75)
+    results = [trial("1", ok=False), trial("2"), trial("1", domain="retail", ok=False)]
+    verdict = judge(Trials(results), Thresholds(min_pass={"airline": 0.5}))
+    assert [(g.name, g.verdict) for g in verdict.gates] == [("every_trial", "failed"), ("min_pass[airline]", "pass")]
+    results = [*run(1, 2), trial("e", ok=False, status="infrastructure_error")]
+    assert [r.key.task_id for r in find_missed(results, {"tau2/airline/t2#0"})] == ["t1"]
 
 
 def test_floors_by_group() -> None:
@@ -124,17 +130,6 @@ def test_a_floor_may_be_of_the_trials_whose_user_did_its_part() -> None:
     assert "every_trial" not in found
     stored = StoredVerdict.of(judge(Trials(results), Thresholds()), "r", Trials(results)).trials
     assert (stored.user_faults, stored.blameless, stored.blameless_succeeded) == (3, 7, 6)
-
-
-def test_trials_that_no_floor_counts_must_all_succeed() -> None:
-    results = [trial("1", ok=False), trial("2"), trial("1", domain="retail", ok=False)]
-    verdict = judge(Trials(results), Thresholds(min_pass={"airline": 0.5}))
-    assert [(g.name, g.verdict) for g in verdict.gates] == [("every_trial", "failed"), ("min_pass[airline]", "pass")]
-
-
-def test_a_miss_is_an_unsolved_trial_that_no_test_accepts() -> None:
-    results = [*run(1, 2), trial("e", ok=False, status="infrastructure_error")]
-    assert [r.key.task_id for r in find_missed(results, {"tau2/airline/t2#0"})] == ["t1"]
 
 
 def test_named_trials_have_no_rate() -> None:
@@ -184,11 +179,7 @@ class TestBaseline:
         assert (gate.verdict, gate.numbers["better"], gate.numbers["worse"]) == ("regressed", 0, 8)
         assert gate.numbers["p"] == pytest.approx(0.5**8)
         assert gate.numbers["before"]["wilson"][0] == pytest.approx(0.8389, abs=1e-3)
-
-    def test_a_significant_drop_within_what_is_allowed_does_not(self) -> None:
         assert only(judge(Trials(run(192, 8)), Thresholds(max_drop=0.1), Baseline.of(run(200)))).verdict == "pass"
-
-    def test_a_large_drop_that_may_be_an_accident_is_inconclusive(self) -> None:
         gate = only(judge(Trials(run(7, 3)), Thresholds(), Baseline.of(run(10))))
         assert gate.verdict == "inconclusive"
         assert gate.numbers["trials_enough"] > 1
@@ -217,12 +208,10 @@ class TestBaseline:
         same = judge(Trials(of(user="scripted", benchmark="tau2 1", judge="m")), Thresholds(), before)
         assert only(same).verdict == "pass", "whether somebody was judged at all depends on the tasks"
 
-    def test_no_common_task_is_refused(self) -> None:
+    def test_tasks_of_one_run_alone_are_counted_out_and_no_common_one_is_refused(self) -> None:
         verdict = judge(Trials([trial("a")]), Thresholds(inconclusive="pass"), Baseline.of([trial("b")]))
         assert verdict.failed
         assert "no task was evaluated both" in only(verdict).sentence
-
-    def test_tasks_of_one_run_alone_are_counted_out(self) -> None:
         before = Baseline.of([*run(60), trial("old")])
         gate = only(judge(Trials([*run(60), trial("new", ok=False)]), Thresholds(), before))
         assert (gate.verdict, gate.numbers["tasks"]) == ("pass", 60)
@@ -230,16 +219,16 @@ class TestBaseline:
 
 
 class TestCeilings:
-    def test_cost(self) -> None:
-        dear = [trial("1", cost=1.0), trial("2", cost=2.0)]
+    def test_cost_and_latency(self) -> None:
         thresholds = Thresholds(min_pass={"": 0.1}, max_cost=3.0)
-        assert judge(Trials(dear), thresholds).gates[-1].verdict == "pass"
-        assert judge(Trials([*dear, trial("3", cost=0.1)]), thresholds).gates[-1].verdict == "failed"
-        assert judge(Trials([*dear, trial("3")]), thresholds).gates[-1].verdict == "inconclusive"
-        error = trial("3", status="infrastructure_error")
-        assert judge(Trials([*dear, error]), thresholds).gates[-1].verdict == "pass"
-
-    def test_latency(self) -> None:
+        for more, word in (
+            ([], "pass"),
+            ([trial("3", cost=0.1)], "failed"),
+            ([trial("3")], "inconclusive"),
+            ([trial("3", status="infrastructure_error")], "pass"),
+        ):
+            dear = [trial("1", cost=1.0), trial("2", cost=2.0), *more]
+            assert judge(Trials(dear), thresholds).gates[-1].verdict == word
         results = [trial("1", seconds=(1.0, 2.0)), trial("2", seconds=(3.0, 10.0))]
         verdict = judge(Trials(results), Thresholds(min_pass={"": 0.1}, max_latency={50: 2.5, 95: 8}))
         assert [(g.name, g.verdict) for g in verdict.gates[1:]] == [
@@ -263,25 +252,25 @@ class TestCeilings:
     def test_an_error_may_have_been_a_leak(self) -> None:
         kept = trial("1", metrics={"leak": 0.0})
         error = trial("2", status="infrastructure_error")
-        thresholds = Thresholds(max_metric={"leak": 0.0})
-        assert judge(Trials([kept, error]), thresholds).gates[-1].verdict == "inconclusive"
-        assert judge(Trials([kept], lost=1), thresholds).gates[-1].verdict == "inconclusive"
         other = trial("2", domain="retail", status="infrastructure_error")
-        assert judge(Trials([kept, other]), thresholds).gates[-1].verdict == "pass", "its kind has no such number"
         of_kind = {kind: {"category": kind} for kind in ("privacy", "sales")}
         private = trial("1", metrics={"leak": 0.0}, provenance=of_kind["privacy"])
-        for provenance, verdict in (
-            (of_kind["privacy"], "inconclusive"),
-            (of_kind["sales"], "pass"),
-            ({}, "inconclusive"),
+        unknown = {
+            kind: trial("2", status="harness_error", provenance=of_kind.get(kind)) for kind in (*of_kind, "unknown")
+        }
+        for trials, ceiling, verdict in (
+            (Trials([kept, error]), 0.0, "inconclusive"),
+            (Trials([kept, error]), 0.5, "pass"),  # whatever it was
+            (Trials([kept], lost=1), 0.0, "inconclusive"),
+            (Trials([kept, other]), 0.0, "pass"),  # its kind has no such number
+            (Trials([private, unknown["privacy"]]), 0.0, "inconclusive"),
+            (Trials([private, unknown["sales"]]), 0.0, "pass"),
+            (Trials([private, unknown["unknown"]]), 0.0, "inconclusive"),
         ):
-            unknown = trial("2", status="harness_error", provenance=provenance)
-            assert judge(Trials([private, unknown]), thresholds).gates[-1].verdict == verdict
-        half = Thresholds(max_metric={"leak": 0.5})
-        assert judge(Trials([kept, error]), half).gates[-1].verdict == "pass", "whatever it was"
+            assert judge(trials, Thresholds(max_metric={"leak": ceiling})).gates[-1].verdict == verdict
 
     @pytest.mark.parametrize("odd", [float("nan"), -1.0, 1.5, float("inf")])
-    def test_a_metric_outside_0_to_1_is_below_no_ceiling(self, odd: float) -> None:
+    def test_a_metric_outside_0_to_1_or_of_no_reward_is_below_no_ceiling(self, odd: float) -> None:
         results = [trial("1", metrics={"leak": 1.0}), trial("2", metrics={"leak": odd})]
         for limit, verdict in ((0.4, "failed"), (0.9, "inconclusive"), (1.0, "inconclusive")):
             gate = judge(Trials(results), Thresholds(max_metric={"leak": limit})).gates[-1]
@@ -289,39 +278,27 @@ class TestCeilings:
             assert "of 1 trial it is no number from 0 to 1 (tau2/airline/2#0: " in gate.sentence or verdict == "failed"
         alone = judge(Trials(results[1:]), Thresholds(max_metric={"leak": 1.0})).gates[-1]
         assert (alone.verdict, alone.numbers["trials"]) == ("inconclusive", 0)
-
-    def test_a_number_that_no_reward_has_is_not_below_its_ceiling(self) -> None:
-        verdict = judge(Trials([trial("1", metrics={"leak": 0.0})]), Thresholds(max_metric={"leek": 0.0}))
-        gate = verdict.gates[-1]
-        assert (gate.verdict, verdict.fails(gate)) == ("inconclusive", True)
+        of_none = judge(Trials([trial("1", metrics={"leak": 0.0})]), Thresholds(max_metric={"leek": 0.0}))
+        gate = of_none.gates[-1]
+        assert (gate.verdict, of_none.fails(gate)) == ("inconclusive", True)
         assert gate.sentence == "nothing to judge: no reward of 1 trial has a number leek"
 
     @pytest.mark.parametrize(
         ("limit", "verdict"), [(2, "pass"), (1, "failed"), (0.2, "pass"), (0.19, "failed"), (1.0, "pass")]
     )
-    def test_infrastructure_errors(self, limit: float, verdict: str) -> None:
+    def test_infrastructure_errors_and_user_faults(self, limit: float, verdict: str) -> None:
         results = [*run(7, 0, 1), trial("b", status="harness_error"), trial("s", status="skipped")]
         gate = judge(Trials(results, lost=0), Thresholds(max_infra_errors=limit)).gates[-1]
         assert gate.verdict == "pass", "one trial of ten; the harness error is none of the infrastructure"
         assert judge(Trials(results[:9], lost=1), Thresholds(max_infra_errors=limit)).gates[-1].verdict == verdict
-
-    @pytest.mark.parametrize(("limit", "verdict"), [(2, "pass"), (1, "failed"), (0.2, "pass"), (0.19, "failed")])
-    def test_user_faults(self, limit: float, verdict: str) -> None:
         blamed = [dataclasses.replace(r, user_fault=UserFault("never_stopped")) for r in run(0, 2)]
-        results = [*run(7), *blamed, dataclasses.replace(trial("u"), user_fault=UserFault("not_understood"))]
-        gate = judge(Trials(results), Thresholds(max_user_faults=limit, min_pass={"": 0})).gates[-1]
+        faults = [*run(7), *blamed, dataclasses.replace(trial("u"), user_fault=UserFault("not_understood"))]
+        gate = judge(Trials(faults), Thresholds(max_user_faults=limit, min_pass={"": 0})).gates[-1]
         assert (gate.name, gate.verdict) == ("max_user_faults", verdict)
         assert "the simulated user was proven to be at fault in 2 of 10 trials" in gate.sentence
 
 
 class TestCutShort:
-    def test_it_passes_nothing(self) -> None:
-        verdict = judge(Trials(run(20), cut_short=True), Thresholds(min_pass={"": 0.5}))
-        assert only(verdict).verdict == "inconclusive"
-        assert verdict.failed
-        lenient = dataclasses.replace(verdict, inconclusive="pass")
-        assert not lenient.failed
-
     @pytest.mark.parametrize(
         ("selected", "verdict"),
         [(0, "inconclusive"), (10, "inconclusive"), (9, "failed"), (6, "failed")],
@@ -332,15 +309,16 @@ class TestCutShort:
         gate = only(judge(trials, Thresholds(min_pass={"": 0.5})))
         assert gate.verdict == verdict
         assert gate.sentence.startswith("the run was cut short; so far: 1 of 6 trials succeeded")
+        good = judge(Trials(run(20), cut_short=True), Thresholds(min_pass={"": 0.5}))
+        assert (only(good).verdict, good.failed) == ("inconclusive", True)
+        assert not dataclasses.replace(good, inconclusive="pass").failed
 
-    def test_what_was_decided_early_or_refused_stays_as_it_is(self) -> None:
+    def test_what_was_decided_stays_and_what_depends_on_the_rest_is_not_reported(self) -> None:
         decided = {"min_pass": Decision("pass", 8, 30)}
         trials = Trials(run(8), cut_short=True, selected=30, decided=decided)
         floor, refused = judge(trials, Thresholds(min_pass={"": 0.5}), Baseline.of([trial("other")])).gates
         assert (floor.verdict, floor.decided_after) == ("pass", 8)
         assert refused.sentence == "no task was evaluated both in this run and in the baseline"
-
-    def test_pass_hat_k_and_the_baseline_cannot_be_reported(self) -> None:
         trials = Trials(run(1, 19), cut_short=True, selected=60)
         verdict = judge(trials, Thresholds(min_pass_k={1: 0.5}), Baseline.of(run(60)))
         assert {g.name: g.verdict for g in verdict.gates} == {
@@ -389,6 +367,7 @@ class TestNothingWasJudged:
         verdict = judge(trials, EVERY_GATE, Baseline.of(run(9)))
         assert [(g.name, g.verdict) for g in verdict.gates] == [(name, "inconclusive") for name in GATES]
         assert (verdict.outcome, verdict.failed, verdict.notes) == ("inconclusive", True, ())
+        assert judge(Trials([], selected=9), Thresholds()).gates == (), "nothing was asked"
 
     def test_a_floor_whose_trials_are_quarantined_is_inconclusive(self) -> None:
         results = [trial("1"), trial("q", domain="retail")]
@@ -401,9 +380,6 @@ class TestNothingWasJudged:
         assert verdict.gates[1].sentence == "nothing to judge: 1 trial of it was skipped or is quarantined"
         assert verdict.notes == ("not judged, because there is no trial of it: min_pass[telecom]",)
 
-    def test_nothing_was_asked(self) -> None:
-        assert judge(Trials([], selected=9), Thresholds()).gates == ()
-
 
 def test_errors_that_no_report_shows_fail_a_test_case_of_their_own() -> None:
     results = [*run(3), trial("e", status="infrastructure_error")]
@@ -414,8 +390,6 @@ def test_errors_that_no_report_shows_fail_a_test_case_of_their_own() -> None:
 
 
 def test_a_verdict_is_json() -> None:
-    import json
-
     verdict = judge(Trials(run(12, 8)), Thresholds(min_pass={"": 0.5}), Baseline.of(run(20)))
     stored = StoredVerdict.of(verdict, "run", Trials(run(12, 8)))
     data = json.loads(json.dumps(dataclasses.asdict(stored)))
@@ -427,13 +401,18 @@ def test_a_verdict_is_json() -> None:
 
 def test_pass_hat_k_that_was_decided_early_says_what_cannot_happen_any_more() -> None:
     trials = [trial("a"), trial("a", 1)]
-    for word, ends in (("pass", "cannot fall below 0.5"), ("failed", "cannot reach 0.5")):
-        decision = Decision("pass" if word == "pass" else "failed", 2, 8)
-        verdict = judge(Trials(trials, decided={"min_pass_k[2]": decision}), Thresholds(min_pass_k={2: 0.5}))
-        gate = next(g for g in verdict.gates if g.name == "min_pass_k[2]")
-        assert (gate.verdict, gate.decided_after) == (word, 2)
+    for decision, ends in (
+        (Decision("pass", 2, 8), "cannot fall below 0.5"),
+        (Decision("failed", 2, 8), "cannot reach 0.5"),
+    ):
+        gates = judge(Trials(trials, decided={"min_pass_k[2]": decision}), Thresholds(min_pass_k={2: 0.5})).gates
+        gate = next(g for g in gates if g.name == "min_pass_k[2]")
+        assert (gate.verdict, gate.decided_after, bool(gate.word)) == (
+            decision.verdict,
+            2,
+            decision.verdict == "failed",
+        )
         assert ends in gate.sentence
-        assert bool(gate.word) is (word == "failed")
 
 
 def test_one_agent_is_compared_with_its_own_baseline_and_with_no_other() -> None:

@@ -188,7 +188,7 @@ def test_select(org: LocalOrg, query: str, records: list[dict[str, Any]]) -> Non
     assert result.total_size == len(records)
 
 
-def test_the_envelope_is_the_rest_apis(org: LocalOrg) -> None:
+def test_envelopes_are_the_rest_apis(org: LocalOrg) -> None:
     record_id = CASES[3]
     result = org.run(f"SELECT Id, Account.Name, (SELECT Id FROM CaseHistories__r) FROM Case WHERE Id = '{record_id}'")
     assert result.total_size == 1
@@ -203,20 +203,11 @@ def test_the_envelope_is_the_rest_apis(org: LocalOrg) -> None:
             "CaseHistories__r": None,
         },
     )
-
-
-def test_children_are_envelopes_and_are_counted(org: LocalOrg) -> None:
     result = org.run(f"SELECT (SELECT Id FROM CaseHistories__r) FROM Case WHERE Id = '{CASES[1]}'")
     children = result.records[0]["CaseHistories__r"]
     assert (children["totalSize"], children["done"], len(children["records"])) == (3, True, 3)
     assert (result.total_size, result.rows_read) == (1, 4)
-
-
-def test_groups_are_aggregate_results(org: LocalOrg) -> None:
     assert org.run("SELECT COUNT(Id) n FROM Case").records == ({"attributes": {"type": "AggregateResult"}, "n": 7},)
-
-
-def test_count_has_no_records(org: LocalOrg) -> None:
     counted = org.run("SELECT COUNT() FROM Case")
     assert (counted.total_size, counted.records) == (7, ())
     assert org.run("SELECT COUNT() FROM Case LIMIT 3").total_size == 3
@@ -398,14 +389,10 @@ FOUND: list[tuple[str, str, list[int]]] = [
 
 
 @in_one_test(("sobject", "condition", "numbers"), FOUND, ids=lambda each: str(each)[:60])
-def test_where(org: LocalOrg, sobject: str, condition: str, numbers: list[int]) -> None:
+def test_where_and_its_count(org: LocalOrg, sobject: str, condition: str, numbers: list[int]) -> None:
     records = org.run(f"SELECT Id FROM {sobject} WHERE {condition}").records
     ids = [row["Id"] for row in ROWS[sobject]]
     assert [ids.index(record["Id"]) for record in records] == numbers
-
-
-@in_one_test(("sobject", "condition", "numbers"), FOUND[::9], ids=lambda each: str(each)[:60])
-def test_count_agrees(org: LocalOrg, sobject: str, condition: str, numbers: list[int]) -> None:
     assert org.run(f"SELECT COUNT() FROM {sobject} WHERE {condition}").total_size == len(numbers)
 
 
@@ -601,14 +588,11 @@ def test_refusal(org: LocalOrg, code: str, marked: str, text: str) -> None:
         assert query.split("\n")[row - 1][column - 1 :].startswith(message[1][caret : caret + 3])
 
 
-def test_the_frame(org: LocalOrg) -> None:
+def test_the_frame_shows_a_window_of_the_line(org: LocalOrg) -> None:
     with pytest.raises(OrgError) as caught:
         org.run("SELECT Id, Foo FROM Case")
     expected = "INVALID_FIELD: \nSELECT Id, Foo FROM Case\n           ^\nERROR at Row:1:Column:12\nNo such column 'Foo'"
     assert str(caught.value).startswith(expected)
-
-
-def test_the_frame_shows_a_window_of_a_long_line(org: LocalOrg) -> None:
     query = "SELECT Id, Subject, Status, Priority, OwnerId, AccountId, ContactId, Foo, CreatedDate, ClosedDate, "
     query += "IssueId__c, OrderItemId__c FROM Case"
     with pytest.raises(OrgError) as caught:
@@ -619,21 +603,15 @@ def test_the_frame_shows_a_window_of_a_long_line(org: LocalOrg) -> None:
     assert 40 < len(excerpt) < 90
 
 
-def test_a_query_is_not_endless(org: LocalOrg) -> None:
+def test_length_and_nesting_have_limits_and_lists_have_none(org: LocalOrg) -> None:
     with pytest.raises(OrgError, match="cannot be longer than"):
         org.run("SELECT Id FROM Case WHERE Status = '" + "x" * 100_000 + "'")
-
-
-def test_nesting_is_not_endless(org: LocalOrg) -> None:
     for deep in ("(" * 5_000, "NOT " * 5_000):
         with pytest.raises(OrgError, match="too deeply nested"):
             org.run(f"SELECT Id FROM Case WHERE {deep}Status = 'x'")
     calls = "convertCurrency(" * 5_000
     with pytest.raises(OrgError, match="too deeply nested"):
         org.run(f"SELECT {calls}Amount FROM Opportunity")
-
-
-def test_long_lists_and_chains_are_no_trouble(org: LocalOrg) -> None:
     values = ", ".join(f"'{n}'" for n in range(5_000))
     assert org.run(f"SELECT COUNT() FROM Case WHERE Status NOT IN ({values})").total_size == 7
     chain = " OR ".join(f"Status = '{n}'" for n in range(3_000))
