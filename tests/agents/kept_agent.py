@@ -9,7 +9,6 @@ the body, GET /sse with three events of which the second waits for /go, GET /han
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import signal
@@ -17,7 +16,11 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # which an isolated interpreter leaves out
+from threaded_http import Handler
 
 GO = threading.Event()
 PORT = os.environ.get("AGENT_PORT", "0")
@@ -34,13 +37,11 @@ CARD = {
 }
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
+class Kept(Handler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/.well-known/agent-card.json":
-            self._answer(json.dumps(CARD).encode(), "application/json")
+            self.answer(200, json.dumps(CARD).encode())
         elif path == "/sse":
             self._stream()
         elif path == "/hang":
@@ -48,9 +49,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             threading.Event().wait()
         elif path == "/go":
             GO.set()
-            self._answer(b"gone", "text/plain")
+            self.answer(200, b"gone", "text/plain")
         elif path == "/big":
-            self._answer(b"x" * (8 << 20), "application/octet-stream")
+            self.answer(200, b"x" * (8 << 20), "application/octet-stream")
         elif path == "/missing":
             self.send_error(404, "not here")
         else:
@@ -62,9 +63,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_POST
 
     def _echo(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length", 0))).decode("latin-1")
-        message = {"method": self.command, "path": self.path, "body": body, "headers": dict(self.headers.items())}
-        self._answer(json.dumps(message).encode(), "application/json", [("X-Twice", "1"), ("X-Twice", "2")])
+        body, headers = self.body().decode("latin-1"), dict(self.headers.items())
+        message = {"method": self.command, "path": self.path, "body": body, "headers": headers}
+        self.answer(200, json.dumps(message).encode(), headers={"X-Twice": "1", "x-twice": "2"})
 
     def _stream(self) -> None:
         self.send_response(200)
@@ -79,20 +80,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
 
-    def _answer(self, body: bytes, kind: str, headers: list[tuple[str, str]] | None = None) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        for name, value in headers or []:
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
 
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-class Server(http.server.ThreadingHTTPServer):
+class Server(ThreadingHTTPServer):
     request_queue_size = 128
 
 
@@ -113,7 +102,7 @@ def main(words: list[str]) -> int:
         print("cannot go on", file=sys.stderr)
         return 3
     time.sleep(sum(float(word.partition(":")[2]) for word in words if word.startswith("slow:")))
-    server = Server((os.environ.get("HOST", "127.0.0.1"), int(PORT)), Handler)
+    server = Server((os.environ.get("HOST", "127.0.0.1"), int(PORT)), Kept)
     server.serve_forever()
     return 0
 

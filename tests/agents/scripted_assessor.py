@@ -10,11 +10,15 @@ fails, ``reject`` rejects, ``break`` ends its stream in the middle and has the r
 
 from __future__ import annotations
 
-import http.server
 import json
 import sys
 import threading
+from http.server import ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))  # which an isolated interpreter leaves out
+from threaded_http import Handler
 
 PORT = int(sys.argv[1])
 WORDS = sys.argv[2:]
@@ -64,20 +68,13 @@ def update(state: str, text: str = "") -> dict[str, Any]:
     return {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": status(state, text), "final": final}
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
+class Assessor(Handler):
     def do_GET(self) -> None:
-        body = json.dumps(CARD).encode()
         found = self.path in ("/.well-known/agent-card.json", "/.well-known/agent.json")
-        self.send_response(200 if found else 404)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(body)
+        self.answer(200 if found else 404, json.dumps(CARD).encode())
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        asked = json.loads(self.body())
         self.number = asked["id"]
         if asked["method"] in ("message/stream", "message/send"):
             print(asked["params"]["message"]["parts"][0]["text"], flush=True)
@@ -85,9 +82,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._stream()
         elif asked["method"] == "tasks/cancel":
             print("canceled", flush=True)
-            self._answer(task("canceled"))
+            self._result(task("canceled"))
         else:
-            self._answer(task(STATE, "why it ended" if STATE != "completed" else ""))
+            self._result(task(STATE, "why it ended" if STATE != "completed" else ""))
 
     def _stream(self) -> None:
         self.send_response(200)
@@ -104,21 +101,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._event(update(STATE, "why it ended" if STATE != "completed" else ""))
         self.close_connection = True
 
+    def _enveloped(self, result: dict[str, Any]) -> str:
+        return json.dumps({"jsonrpc": "2.0", "id": self.number, "result": result})
+
     def _event(self, result: dict[str, Any]) -> None:
-        self.wfile.write(f"data: {json.dumps({'jsonrpc': '2.0', 'id': self.number, 'result': result})}\n\n".encode())
+        self.wfile.write(f"data: {self._enveloped(result)}\n\n".encode())
         self.wfile.flush()
 
-    def _answer(self, result: dict[str, Any]) -> None:
-        body = json.dumps({"jsonrpc": "2.0", "id": self.number, "result": result}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        pass
+    def _result(self, result: dict[str, Any]) -> None:
+        self.answer(200, self._enveloped(result).encode())
 
 
 if __name__ == "__main__":
-    http.server.ThreadingHTTPServer(("127.0.0.1", PORT), Handler).serve_forever()
+    ThreadingHTTPServer(("127.0.0.1", PORT), Assessor).serve_forever()

@@ -13,11 +13,11 @@ import pytest
 from a2a.types import AgentCardSignature, Part
 from full_agent import Features, full_agent
 from gateway_faults import FAULTS
-from gateway_proxy import TRANSPARENT, Fault, gateway_proxy
+from gateway_proxy import TRANSPARENT, Fault, Rewriting, gateway_proxy
 from judged import SCRIPTED
 from scripted import ScriptedExecutor
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.cli import main
@@ -29,35 +29,22 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios
 PROMPTS = {**SCRIPTED, "slow": "slow 1.2 done"}
 
 
-class Vendor:
+class Vendor(Rewriting):
     """Adds a member of its own to results, echoes extensions, and limits one operation, as servers may."""
 
     def __init__(self, app: ASGIApp, limited: bool = False) -> None:
-        self.app, self.limited = app, limited
+        super().__init__(app)
+        self.limited = limited
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = dict(scope.get("headers") or ())
-        extensions = asked.get(b"a2a-extensions")
-        start: dict[str, Any] = {}
+    def rewritten(self, asked: dict[bytes, bytes], body: bytes) -> bytes:
+        document = json.loads(body) if body.startswith(b"{") else {}
+        if isinstance(document.get("result"), dict):
+            document["result"]["vendor"] = {"trace": "7"}
+        return json.dumps(document).encode() if document else body
 
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                start.update(message)
-                return
-            headers = [(k, v) for k, v in start["headers"] if k != b"content-length"]
-            body = message.get("body", b"")
-            if b"application/json" in dict(headers).get(b"content-type", b"") and b'"result"' in body:
-                document = json.loads(body)
-                if isinstance(document["result"], dict):
-                    document["result"]["vendor"] = {"trace": "7"}
-                body = json.dumps(document).encode()
-            if start.pop("type", None):
-                headers += [(b"a2a-extensions", extensions)] if extensions else []
-                headers += [(b"retry-after", b"7")] if self.limited and b"-32001" in body else []
-                await send({"type": "http.response.start", "status": start["status"], "headers": headers})
-            await send({**message, "body": body})
-
-        await self.app(scope, receive, sending if scope["type"] == "http" else send)
+    def added(self, asked: dict[bytes, bytes], body: bytes) -> list[tuple[bytes, bytes]]:
+        echoed = [(name, value) for name, value in asked.items() if name == b"a2a-extensions"]
+        return echoed + [(b"retry-after", b"7")] * (self.limited and b"-32001" in body)
 
 
 SIGNATURE = AgentCardSignature(protected="eyJhbGciOiJFUzI1NiIsInR5cCI6IkpPU0UiLCJraWQiOiIxIn0", signature="MEUCIQDa")

@@ -19,12 +19,11 @@ import httpx
 import pytest
 from full_agent import Features, full_agent
 from gateway_faults import on_card
-from gateway_proxy import Fault, gateway_proxy
+from gateway_proxy import Fault, Rewriting, gateway_proxy
 from in_thread import served_in_thread
 from judged import SCRIPTED
 from real_proxy import serving
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.gateway.run import Pair, meet
@@ -204,33 +203,17 @@ def test_a_transparent_proxy_of_grpc_changes_nothing() -> None:
     assert {r.binding for r in results if r.outcome == "passed"} == {"card", "GRPC"}
 
 
-class Forwarded:
+class Forwarded(Rewriting):
     """Writes the addresses by which it was asked into its card."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = dict(scope.get("headers") or ())
-        public, host = headers.get(b"x-public-grpc", b""), headers.get(b"host", b"")
-        start: list[Message] = []
-
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                kept = [(k, v) for k, v in message["headers"] if k != b"content-length"]
-                start.append({**message, "headers": kept})
-                return
-            body = message.get("body", b"").replace(b"http://public.example", b"http://" + host)
-            if public and b"supportedInterfaces" in body:
-                card = json.loads(body)
-                for one in card["supportedInterfaces"]:
-                    one["url"] = public.decode() if one["protocolBinding"] == "GRPC" else one["url"]
-                body = json.dumps(card).encode()
-            if start:
-                await send(start.pop())
-            await send({**message, "body": body})
-
-        await self.app(scope, receive, sending if scope["type"] == "http" else send)
+    def rewritten(self, asked: dict[bytes, bytes], body: bytes) -> bytes:
+        body = body.replace(b"http://public.example", b"http://" + asked.get(b"host", b""))
+        if not (public := asked.get(b"x-public-grpc")) or b"supportedInterfaces" not in body:
+            return body
+        card = json.loads(body)
+        for one in card["supportedInterfaces"]:
+            one["url"] = public.decode() if one["protocolBinding"] == "GRPC" else one["url"]
+        return json.dumps(card).encode()
 
 
 @contextlib.contextmanager

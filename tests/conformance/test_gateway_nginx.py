@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from full_agent import Features, full_agent
+from gateway_proxy import Rewriting
 from judged import SCRIPTED
 from real_proxy import serving
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.gateway.run import Pair, meet
@@ -59,38 +60,28 @@ WRONG = {
 """What is in the documented configuration, what in its place, the requirement that breaks, the line that mends it."""
 
 
-class Behind:
+class Behind(Rewriting):
     """Writes the address by which it was asked into its card.
 
     :param modern: whether it speaks HTTP/1.1 only, as Envoy's sidecars do.
     """
 
     def __init__(self, app: ASGIApp, modern: bool) -> None:
-        self.app, self.modern = app, modern
+        super().__init__(app)
+        self.modern = modern
+
+    def rewritten(self, asked: dict[bytes, bytes], body: bytes) -> bytes:
+        prefix = asked.get(b"x-forwarded-prefix", b"")
+        address = asked.get(b"x-forwarded-proto", b"http") + b"://" + asked.get(b"host", b"") + prefix
+        # With a slash at its end, as nginx redirects what has none.
+        return body.replace(b'http://public.example"', address + b'/"').replace(b"http://public.example", address)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {k.decode(): v for k, v in scope.get("headers") or ()}
-        prefix = headers.get("x-forwarded-prefix", b"")
-        address = headers.get("x-forwarded-proto", b"http") + b"://" + headers.get("host", b"") + prefix
-        start: list[Message] = []
-
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                # Servers that turn nginx's buffering off themselves need no configuration.
-                kept = [(k, v) for k, v in message["headers"] if k not in (b"content-length", b"x-accel-buffering")]
-                start.append({**message, "headers": kept})
-                return
-            if start:
-                await send(start.pop())
-            # With a slash at its end, as nginx redirects what has none.
-            body = message.get("body", b"").replace(b'http://public.example"', address + b'/"')
-            await send({**message, "body": body.replace(b"http://public.example", address)})
-
         if scope["type"] == "http" and self.modern and scope["http_version"] == "1.0":
             await send({"type": "http.response.start", "status": 426, "headers": [(b"upgrade", b"HTTP/1.1")]})
             await send({"type": "http.response.body"})
         else:
-            await self.app(scope, receive, sending if scope["type"] == "http" else send)
+            await super().__call__(scope, receive, send)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A reverse proxy for tests, transparent or with one planted fault."""
+"""A reverse proxy for tests, transparent or with one planted fault; and middleware of agents behind one."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as Event
 
 from pytest_a2a_bench.listener import listen
 from pytest_a2a_bench.quiet_server import serving
@@ -132,3 +134,35 @@ def json_answer(body: Any, status: int = 200, **headers: str) -> Message:
         headers={"content-type": "application/json", **headers},
         body=httpx.Response(200, json=body).content,
     )
+
+
+class Rewriting:
+    """Rewrites each piece of an answer's body; the answer's start waits for the first of them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    def rewritten(self, asked: dict[bytes, bytes], body: bytes) -> bytes:
+        """Return what is sent in place of a piece; ``asked`` are the request's headers."""
+        raise NotImplementedError
+
+    def added(self, asked: dict[bytes, bytes], body: bytes) -> list[tuple[bytes, bytes]]:
+        """Return further headers of an answer with this first piece."""
+        return []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked, start = dict(scope.get("headers") or ()), list[Event]()
+
+        async def sending(message: Event) -> None:
+            if message["type"] == "http.response.start":
+                start.append(message)
+                return
+            body = self.rewritten(asked, message.get("body", b""))
+            if start:
+                begun = start.pop()
+                # Servers that turn nginx's buffering off themselves need no configuration.
+                kept = [(k, v) for k, v in begun["headers"] if k not in (b"content-length", b"x-accel-buffering")]
+                await send({**begun, "headers": kept + self.added(asked, body)})
+            await send({**message, "body": body})
+
+        await self.app(scope, receive, sending if scope["type"] == "http" else send)

@@ -12,7 +12,7 @@ from faulty.crossed import crossed
 from faulty.fault import NONE, Fault
 from faulty.faults_access import ACCESS_FAULTS
 from faulty.faults_card import CARD_FAULTS, SIGNATURE_FAULTS
-from faulty.faults_errors import ERROR_FAULTS
+from faulty.faults_errors import CODE_FAULTS, ERROR_FAULTS
 from faulty.faults_old import OLD_FAULTS
 from faulty.faults_send import SEND_FAULTS
 from faulty.faults_stream import STREAM_FAULTS
@@ -45,7 +45,7 @@ def _load() -> Iterator[Fault]:
         yield replace(_DOES.get(message["name"], NONE), **message)
 
 
-SINGLE: dict[str, Fault] = {fault.name: fault for fault in _load()}
+SINGLE: dict[str, Fault] = {fault.name: fault for fault in (*_load(), *CODE_FAULTS)}
 """The faults as they are told, everywhere at once."""
 
 CROSSED: dict[str, Fault] = {fault.name: fault for fault in crossed(SINGLE)}

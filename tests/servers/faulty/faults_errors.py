@@ -25,26 +25,35 @@ from faulty.fault import (
 )
 from faulty.problems import Problem
 
-_WITH_CODES = (
-    "TaskNotFound",
-    "TaskNotCancelable",
-    "PushNotificationNotSupported",
-    "UnsupportedOperation",
-    "ContentTypeNotSupported",
-    "ExtensionSupportRequired",
-    "VersionNotSupported",
-    "ExtendedAgentCardNotConfigured",
+# The error, and where the server is that shows it.
+_WITH_CODES: dict[str, dict[str, Any]] = {
+    "TaskNotFound": {},
+    "TaskNotCancelable": {},
+    "PushNotificationNotSupported": {"variant": "bare"},
+    "UnsupportedOperation": {},
+    "ContentTypeNotSupported": {},
+    "ExtensionSupportRequired": {"variant": "strict"},
+    "VersionNotSupported": {},
+    "ExtendedAgentCardNotConfigured": {"variant": "guarded", "switches": frozenset({"no-extended"})},
+}
+_WRONG_CODES: dict[str, Any] = {
+    "JSON": ("JSONRPC", {"code": -32603}),
+    "HTTP": ("HTTP+JSON", {"http": 500}),
+    "GRPC": ("GRPC", {"grpc": "INTERNAL"}),
+}
+CODE_FAULTS = tuple(
+    Fault(
+        name=f"code-{short.lower()}-{kind}",
+        says=f"{kind}Error is {', '.join(map(str, fields.values()))} on {binding}.",
+        breaks=(f"ERR-{short}-{kind}",),
+        bindings=(binding,),
+        error=error_as(kind, **fields),
+        **where,
+    )
+    for kind, where in _WITH_CODES.items()
+    for short, (binding, fields) in _WRONG_CODES.items()
 )
-
-
-def _codes() -> dict[str, Fault]:
-    """Return one fault for each error and binding: a code that is not its own."""
-    wrong: dict[str, dict[str, Any]] = {"json": {"code": -32603}, "http": {"http": 500}, "grpc": {"grpc": "INTERNAL"}}
-    return {
-        f"code-{binding}-{kind}": Fault(error=error_as(kind, **fields))
-        for kind in _WITH_CODES
-        for binding, fields in wrong.items()
-    }
+"""One fault for each error and binding: a code that is not its own. Words and deeds are of one form."""
 
 
 def _crash_on(kind: str) -> Any:
@@ -132,7 +141,6 @@ BREAKDOWNS: dict[str, tuple[str, Callable[[Json], Any]]] = {
 
 
 ERROR_FAULTS: dict[str, Fault] = {
-    **_codes(),
     **{f"break-{name}": refusing(*found, "Internal") for name, found in BREAKDOWNS.items()},
     "rest-no-subscribe": lacking("SubscribeToTask"),
     "grpc-no-list": lacking("ListTasks"),
