@@ -15,7 +15,7 @@ from pytest_a2a_bench.plugin.collection import decides_early
 from pytest_a2a_bench.plugin.explanation import PREFIX, STOPPED, is_excused_miss, say, was_not_run
 from pytest_a2a_bench.plugin.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.plugin.terminal import Reporting, looks_like_trial
-from pytest_a2a_bench.reports import summary, trial_text
+from pytest_a2a_bench.reports import reported, summary, trial_text
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.early import EarlyVerdict, Finished, early_verdict
@@ -62,7 +62,7 @@ class Gatekeeper:
         self.reporting = reporting
         self.verdict: Verdict | None = None
         self.stored: files.StoredVerdict | None = None
-        self.problem = ""
+        self.problems: list[str] = []
         self.elsewhere = 0
         self._nodeids: dict[str, str] = {}
         self._without_trial: set[str] = set()
@@ -130,6 +130,7 @@ class Gatekeeper:
         # Trials that no gate counts fail as items; the gate would tell it twice.
         hidden = (ITEMS,) if self._excused & self._failed else (EVERY_TRIAL, ITEMS)
         self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
+        self.problems += reported.lost_lines(self.run.plan.results, self.reporting.loaded()[1])
         self._store(trials)
 
     def _has_something_to_judge(self, thresholds: Thresholds, *, cut_short: bool) -> bool:
@@ -259,13 +260,15 @@ class Gatekeeper:
             files.write_verdict(self.run.plan.results, self.stored)
         # A disk that is full must not hide the verdict itself.
         except OSError as error:
-            self.problem = f"the verdict cannot be written to {self.run.plan.results}: {error}"
+            self.problems.append(f"the verdict cannot be written to {self.run.plan.results}: {error}")
 
-    # -- a part without trials --
+    # -- the exit status --
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Let a shard pass that has nothing to run because there are more shards than trials."""
+        """Fail a run whose files got lost; let a shard pass without trials, where there are more shards than trials."""
+        if self.problems:
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
         if session.exitstatus != pytest.ExitCode.NO_TESTS_COLLECTED or not self.run.settings.shard:
             # Only where pytest found nothing to run, which is right for a part.
             return
@@ -282,7 +285,7 @@ class Gatekeeper:
         silent = self.config.get_verbosity() < -1 or self.config.getoption("no_summary")
         excused = terminalreporter.stats.get("missed", [])
         if not silent:
-            for line in self._empty_lines():
+            for line in (*self._empty_lines(), *self.problems):
                 say(terminalreporter, f"a2a: {line}")
         if silent or self.verdict is None:
             return
@@ -293,7 +296,7 @@ class Gatekeeper:
         asked = failed or any(gate.may_fail for gate in self.verdict.gates)
         outcome = self.verdict.outcome if asked else "no gate was asked for"
         terminalreporter.write_sep("=", f"a2a verdict: {outcome}", red=failed, green=asked and not failed)
-        for line in (*self._lines(terminalreporter._tw.fullwidth, excused), *news, *filter(None, [self.problem])):
+        for line in (*self._lines(terminalreporter._tw.fullwidth, excused), *news):
             say(terminalreporter, line)
 
     def _news(self) -> list[str]:

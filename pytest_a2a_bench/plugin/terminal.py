@@ -341,7 +341,7 @@ class Reporting:
         return ""
 
     def _write_summary(self, terminal: Any) -> None:
-        results, lost = self.loaded()
+        results = self.results()
         terminal.write_sep("=", "a2a benchmark summary")
         if silent := summary.silence(results):
             say(terminal, silent, red=True)
@@ -358,7 +358,7 @@ class Reporting:
                 say(terminal, f"{shown}; each is a failure, which --a2a-min-pass 0 only counts")
         # Caveats about the numbers are shown with -q, too.
         quiet = self.config.get_verbosity() < 0
-        for line in summary.caveats(results) if quiet else self._notes(results, lost):
+        for line in summary.caveats(results) if quiet else self._notes(results):
             if line != silent:
                 say(terminal, line, red=line.startswith(summary.NOTHING_MEASURED))
 
@@ -366,9 +366,8 @@ class Reporting:
         """Return the trials of this run that have ended and whose items had not come when the run did."""
         return reported.unreported(self.run.plan.results, self.run.plan.run_id, self.reported, since=self.began_wall)
 
-    def _notes(self, results: Sequence[TrialResult], lost: Mapping[str | None, int]) -> Iterator[str]:
+    def _notes(self, results: Sequence[TrialResult]) -> Iterator[str]:
         yield from summary.provenance_lines(results)
-        yield from reported.lost_lines(self.run.plan.results, lost)
         if unreported := self._unreported():
             names = sorted(registry.shown_name(str(r.key)) for r in unreported)
             yield f"finished, but not reported by an item: {listed(names, 20)}"

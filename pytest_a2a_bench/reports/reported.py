@@ -63,10 +63,10 @@ def lost_lines(directory: Path, lost: Mapping[str | None, int]) -> Iterator[str]
     for run_id, number in lost.items():
         what = f"{number} trial files in {directory}"
         if run_id is None:
-            yield f"{what} are gone or cannot be read; the latencies in this table are without theirs"
+            yield f"{what} are gone or cannot be read, so this run does not pass; its latencies are without theirs"
         else:
             yield (
-                f"{what} were overwritten by run {run_id}; the latencies in this table are without theirs "
+                f"{what} were overwritten by run {run_id}, so this run does not pass; its latencies are without theirs "
                 "(use another --a2a-results for each of several runs)"
             )
 

@@ -61,6 +61,22 @@ def test_a_full_disk_loses_nothing_that_was_finished(
     assert len(log_of(desk)) == 12 - len(kept)
 
 
+@pytest.mark.parametrize(
+    ("damage", "line"),
+    [
+        ("shutil.rmtree('a2a-results/trials')", "a2a: 2 trial files in * are gone or cannot be read, so this run *"),
+        ("pathlib.Path('a2a-results/verdict.json').mkdir()", "a2a: the verdict cannot be written to *"),
+    ],
+)
+def test_a_run_whose_files_get_lost_does_not_pass(desk: Bench, damage: str, line: str) -> None:
+    desk.tasks("ok-0-1 ok-0-2")
+    hook = f"def pytest_runtest_logfinish(nodeid):\n    if 'ok-0-2' in nodeid:\n        {damage}\n"
+    desk.add_to_conftest(f"\nimport pathlib\nimport shutil\n{hook}")
+    result = desk("-q", "--a2a-min-pass=0.5")
+    result.stdout.fnmatch_lines([line, "3 passed in *"])
+    assert result.ret == 1
+
+
 def test_results_that_cannot_be_written_are_refused_before_the_first_conversation(desk: Bench) -> None:
     # Whoever is root may write into any directory, but not into this one.
     assert "/proc/results" in desk.refused("--a2a-results=/proc/results").str()

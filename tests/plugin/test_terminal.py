@@ -182,7 +182,7 @@ def pytest_runtest_teardown(item):
         [
             "desk/front * 2 * 2 * 0.500 * 0.500 * 0 * 2.0 * 20/10 * $0.50",
             "user simulator: scripted *",
-            "2 trial files in * were overwritten by run other; *use another --a2a-results*",
+            "a2a: 2 trial files in * were overwritten by run other, so this *use another --a2a-results*",
         ]
     )
     assert "no trial was evaluated" not in result.stdout.str()
