@@ -180,10 +180,11 @@ def test_protocol_and_transport_narrow_it_down(bench: Bench) -> None:
     assert all("-HTTP+JSON]" in name and "V03" not in name for name in names)
 
 
-def test_a_card_that_trickles_in_is_trouble_and_no_hang(bench: Bench) -> None:
+def test_a_card_that_trickles_in_or_is_not_there_is_a_usage_error(bench: Bench) -> None:
     with raw_agent(trickle, {}) as agent:
         said = bench.refused("--a2a-endpoint", agent.url, "--a2a-suite", "card", "--a2a-timeout", "1")
     said.fnmatch_lines(["*no complete answer within 1 s*"])
+    bench.refused("--a2a-endpoint", "http://127.0.0.1:1", "-m", "conformance")
 
 
 def test_a_card_that_cannot_be_used_is_a_finding(bench: Bench) -> None:
@@ -193,10 +194,6 @@ def test_a_card_that_cannot_be_used_is_a_finding(bench: Bench) -> None:
     found = result.parseoutcomes()
     assert (found["failed"], found["errors"]) == (1, 1)
     result.stdout.fnmatch_lines(["*there is no agent card that can be read*"])
-
-
-def test_nothing_at_the_endpoint_is_a_usage_error(bench: Bench) -> None:
-    bench.refused("--a2a-endpoint", "http://127.0.0.1:1", "-m", "conformance")
 
 
 def test_fixtures_for_tests_of_ones_own(bench: Bench, bad_url: str) -> None:

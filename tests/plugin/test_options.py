@@ -276,17 +276,22 @@ def test_the_agents_token_may_come_from_the_file_and_is_hidden(bench: Bench, nam
 # ``--a2a-history-file``: runs are added, what changed is told, and nothing is added that would mislead.
 
 
-def test_runs_are_added_and_compared(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_added_and_compared_with_a_history_that_can_be_read(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GITHUB_SHA", "0123456789abcdef")
     desk.tasks("ok turn")
     options = ("--a2a-history-file=runs.jsonl", "--a2a-min-pass=0.1", "--a2a-html=page.html")
     desk(*options)
-    desk.tasks("ok turn")
     desk(*options).stdout.fnmatch_lines(["a2a: success rate of the last 2 of 2 runs, this one last: *"])
     lines = [json.loads(line) for line in (desk.path / "runs.jsonl").read_text().splitlines()]
     assert [line["revision"] for line in lines] == ["0123456789ab"] * 2
     assert lines[0]["tasks"].keys() == lines[1]["tasks"].keys()
     assert "Over time" in (desk.path / "page.html").read_text()
+    (desk.path / "runs.jsonl").write_text("no json\n")
+    result = desk("--a2a-history-file=runs.jsonl")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["a2a: this run is not in the history: *runs.jsonl:1 is no run of a history*"])
 
 
 @pytest.mark.parametrize(
@@ -297,14 +302,6 @@ def test_parts_of_runs_are_not_added(desk: Bench, option: str, note: str) -> Non
     desk.tasks("bad ok-a ok-b")
     desk("--a2a-history-file=runs.jsonl", option).stdout.fnmatch_lines([f"a2a: {note}*"])
     assert not Path(desk.path / "runs.jsonl").exists()
-
-
-def test_a_history_that_cannot_be_read_fails_the_run(desk: Bench) -> None:
-    desk.tasks("ok")
-    (desk.path / "runs.jsonl").write_text("no json\n")
-    result = desk("--a2a-history-file=runs.jsonl")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["a2a: this run is not in the history: *runs.jsonl:1 is no run of a history*"])
 
 
 # Values of options that pytest takes for places of tests, because it reads its command line before it knows us.
@@ -324,32 +321,19 @@ def elsewhere(pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactor
     return tmp_path_factory.mktemp("elsewhere")
 
 
-@pytest.mark.parametrize("exists", [False, True])
-def test_a_directory_elsewhere_is_refused_before_other_tests_are_run(
-    suite: Bench, elsewhere: Path, exists: bool
-) -> None:
-    target = elsewhere if exists else elsewhere / "new"
-    result = suite("--a2a-results", str(target))
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        [f"ERROR: --a2a-results {target}: pytest takes*tox.ini*equals sign: --a2a-results={target}"]
+def test_a_directory_elsewhere_is_refused_before_other_tests_are_run(suite: Bench, elsewhere: Path) -> None:
+    for target in (elsewhere / "new", elsewhere):
+        suite.refused("--a2a-results", target).fnmatch_lines(
+            [f"ERROR: --a2a-results {target}: pytest takes*tox.ini*equals sign: --a2a-results={target}"]
+        )
+    suite.refused("--a2a-results", elsewhere, "--a2a-crm-data", elsewhere).fnmatch_lines(
+        ["ERROR: *--a2a-results=*", "ERROR: --a2a-crm-data *--a2a-crm-data=*"]
     )
-
-
-def test_with_an_equals_sign_it_is_no_place_of_tests(suite: Bench, elsewhere: Path) -> None:
     for _ in range(2):
         suite(f"--a2a-results={elsewhere / 'new'}").assert_outcomes(failed=1, passed=1)
     assert len(list((elsewhere / "new" / "trials").glob("*.json"))) == 1
-
-
-def test_every_wrong_one_is_named(suite: Bench, elsewhere: Path) -> None:
-    suite.refused("--a2a-results", str(elsewhere), "--a2a-crm-data", str(elsewhere)).fnmatch_lines(
-        ["ERROR: *--a2a-results=*", "ERROR: --a2a-crm-data *--a2a-crm-data=*"]
-    )
-
-
-def test_named_tests_and_a_named_ini_file_decide(suite: Bench, elsewhere: Path) -> None:
-    suite("-c", "tox.ini", "--a2a-results", str(elsewhere)).assert_outcomes(failed=1, passed=1)
+    # A named ini file decides which tests there are.
+    suite("-c", "tox.ini", "--a2a-results", elsewhere).assert_outcomes(failed=1, passed=1)
 
 
 # ``--a2a-live``: a run is shown while it goes on, from whichever process.
@@ -460,8 +444,8 @@ def _status(url: str, query: str = "") -> dict[str, Any]:
 DAMAGES = {"deep": b'{"a": ' + b"[" * 100_000, "null": b"null", "binary": b"\x89PNG\x00\xff"}
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize(
+@in_one_test("damage", DAMAGES)
+@in_one_test(
     ("option", "name"),
     [
         ("--a2a-baseline=b.json", "b.json"),
@@ -473,13 +457,9 @@ def test_a_damaged_file_is_a_usage_error(desk: Bench, damage: str, option: str, 
     path = desk.path / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(DAMAGES[damage])
-    result = desk(option)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    said = [line for line in result.stderr.lines if line.startswith("ERROR: ")]
-    assert len(said) == 1
-    assert name in said[0]
-    assert "; " in said[0]
-    assert "Traceback" not in result.stderr.str() + result.stdout.str()
+    [said] = [line for line in desk.refused(option).lines if line.startswith("ERROR: ")]
+    assert name in said
+    assert "; " in said
     assert log_of(desk) == []
 
 

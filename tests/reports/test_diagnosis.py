@@ -63,32 +63,27 @@ def result(
     return TrialResult(KEY, "evaluated", reward_info=reward, **values)
 
 
-def message(missed: TrialResult) -> tuple[str, str]:
-    found = diagnose(missed, tau2.DIAGNOSER)
-    assert found is not None
-    return found.kind, found.subject
-
-
 def without(call: Call, **other: Any) -> Call:
     return call[0], call[1] | other
+
+
+CABIN = ("update_reservation_flights", {"cabin": "economy"})
+AWAY = ("transfer_to_human_agents", {"summary": "?"})
+THREE, THREE_WRONG = without(BAGS, total_baggages=3), "update_reservation_baggages with a wrong total_baggages"
 
 
 @in_one_test(
     ("missed", "kind", "subject"),
     [
         (result([READ, CANCEL], READ, "Done."), "never-called", "cancel_reservation"),
-        (
-            result([CANCEL, BAGS], CANCEL, without(BAGS, total_baggages=3)),
-            "wrong-argument",
-            "update_reservation_baggages with a wrong total_baggages",
-        ),
+        (result([CANCEL, BAGS], CANCEL, THREE), "wrong-argument", THREE_WRONG),
         # Whatever the order: what is there is there.
         (result([CANCEL, BAGS], BAGS, "Done."), "never-called", "cancel_reservation"),
         (result([CANCEL], CANCEL, "Done.", errors=["cancel_reservation"]), "call-failed", "cancel_reservation"),
         (result([], "Shall I cancel R1?", "user:Yes, please.", CANCEL), "forbidden-write", "cancel_reservation"),
         (result([], "One moment.", "user:Hurry up.", CANCEL), "unconfirmed-write", "cancel_reservation"),
         (result([BAGS], BAGS, BAGS), "repeated-write", "update_reservation_baggages"),
-        (result([CANCEL], ("transfer_to_human_agents", {"summary": "?"})), "transferred", ""),
+        (result([CANCEL], AWAY), "transferred", ""),
         (result([CANCEL, BAGS], BAGS, CANCEL), "order", ""),
         (result([CANCEL], CANCEL), "gold-unreached", ""),
         (result([], user_gold=[("toggle_data", {})]), "never-instructed", "toggle_data"),
@@ -96,13 +91,46 @@ def without(call: Call, **other: Any) -> Call:
         (result([READ], READ, "It is $12.", failing=["COMMUNICATE"], communicate=["327"]), "told-wrong", ASKED),
         (result([READ], READ, "Done.", failing=["COMMUNICATE"], communicate=["327"]), "told-nothing", ASKED),
         (result([READ], "It is $12.", failing=["COMMUNICATE"], communicate=["327"]), "read-less", "get_user_details"),
+        # The earliest cause.
+        (result([CANCEL, BAGS], "Shall I?", THREE, AWAY), "wrong-argument", THREE_WRONG),
+        (result([CANCEL, BAGS], AWAY, THREE), "transferred", ""),
+        # Messages that the task gives are nobody's doing.
+        (
+            result([BAGS], CANCEL, "What now?", provenance={"given_messages": 3}),
+            "never-called", "update_reservation_baggages",
+        ),
+        # A value that the user named beside the needed one is the agent's choice.
+        (
+            result([CABIN], "Yes?", "user:Not business, make it economy.", without(CABIN, cabin="business")),
+            "wrong-argument", "update_reservation_flights with a wrong cabin",
+        ),
+        # A write is unconfirmed only where nobody can have agreed.
+        *(
+            (result([], *said), kind, "cancel_reservation")
+            for said, kind in (
+                (["I will cancel R1. Please confirm with yes.", "user:yes", CANCEL], "forbidden-write"),
+                (["I will cancel R1.", "user:Do that", CANCEL], "forbidden-write"),
+                (["Hello!", "user:Off with it.", "I call your trip off, yes?", "user:yes", CANCEL], "forbidden-write"),
+                (["Hello!", "user:Hurry up.", CANCEL], "unconfirmed-write"),
+                ([CANCEL], "unconfirmed-write"),
+            )
+        ),
+        # A frequent sentence is no loop in a conversation that ended properly.
+        (
+            result([CANCEL], *("I have noted that.", "user:Please cancel it.") * 6),
+            "never-called", "cancel_reservation",
+        ),
+        (result([CANCEL], *[READ] * 6), "loop", "get_user_details"),
+        (result([CANCEL], *[READ] * 6, "Is that all?"), "never-called", "cancel_reservation"),
     ],
 )  # fmt: skip
 def test_the_first_departure_from_the_gold(missed: TrialResult, kind: str, subject: str) -> None:
-    assert message(missed) == (kind, subject)
+    found = diagnose(missed, tau2.DIAGNOSER)
+    assert found is not None
+    assert (found.kind, found.subject) == (kind, subject)
 
 
-def test_a_wrong_argument_says_both_values_and_whether_the_right_one_was_ever_seen() -> None:
+def test_a_diagnosis_says_both_values_what_was_seen_and_a_known_defect() -> None:
     found = diagnose(result([BAGS], without(BAGS, payment_id="card_9", total_baggages=3)), tau2.DIAGNOSER)
     assert found is not None
     assert 'payment_id: needed "card_1", was "card_9"; total_baggages: needed 2, was 3' in found.detail
@@ -110,6 +138,11 @@ def test_a_wrong_argument_says_both_values_and_whether_the_right_one_was_ever_se
     unseen = diagnose(result([without(BAGS, payment_id="gift_7")], BAGS), tau2.DIAGNOSER)
     assert unseen is not None
     assert "(nothing that it had read or heard says the needed payment_id)" in unseen.detail
+    doubted = result([CANCEL], provenance={"corrected": {"tau2 1.0": ["gold", "state"]}})
+    beside = diagnose(doubted, tau2.DIAGNOSER)
+    assert beside is not None
+    assert beside.kind == "never-called"
+    assert "corrected upstream in tau2 1.0" in beside.doubt
 
 
 LOOK: tuple[str, dict[str, str]] = ("reseat_sim_card", {})
@@ -167,37 +200,6 @@ def test_facts_come_first_and_nobody_is_accused_without_proof(missed: TrialResul
     assert not trial_text.sentence(missed, found).startswith("the nobody")
 
 
-@pytest.mark.parametrize(
-    ("said", "kind"),
-    [
-        (["I will cancel R1. Please confirm with yes.", "user:yes", CANCEL], "forbidden-write"),
-        (["I will cancel R1.", "user:Do that", CANCEL], "forbidden-write"),
-        (["Hello!", "user:Off with it.", "I call your trip off, yes?", "user:yes", CANCEL], "forbidden-write"),
-        (["Hello!", "user:Hurry up.", CANCEL], "unconfirmed-write"),
-        ([CANCEL], "unconfirmed-write"),
-    ],
-)
-def test_a_write_is_unconfirmed_only_where_nobody_can_have_agreed(said: list[Call | str], kind: str) -> None:
-    assert message(result([], *said)) == (kind, "cancel_reservation")
-
-
-def test_messages_given_by_the_task_are_nobodys_doing() -> None:
-    written = result([BAGS], CANCEL, "What now?", provenance={"given_messages": 3})
-    assert message(written) == ("never-called", "update_reservation_baggages")
-
-
-def test_a_value_that_the_user_named_beside_the_needed_one_is_the_agents_choice() -> None:
-    cabin = ("update_reservation_flights", {"cabin": "economy"})
-    said = result([cabin], "Yes?", "user:Not business, make it economy.", without(cabin, cabin="business"))
-    assert message(said) == ("wrong-argument", "update_reservation_flights with a wrong cabin")
-
-
-def test_the_earliest_cause_is_reported() -> None:
-    wrong = without(BAGS, total_baggages=3)
-    assert message(result([CANCEL, BAGS], "Shall I?", wrong, ("transfer_to_human_agents", {})))[0] == "wrong-argument"
-    assert message(result([CANCEL, BAGS], ("transfer_to_human_agents", {}), wrong))[0] == "transferred"
-
-
 @in_one_test(
     ("more", "expected"),
     [
@@ -236,14 +238,6 @@ def test_agents_that_go_round_in_circles_say_nothing_or_cannot_be_read() -> None
     broken = TrialResult(KEY, "evaluated", findings=(DialectFinding("unreadable-call", "looks like", "{"),), **gone)
     left = TrialResult(KEY, "evaluated", **gone)
     assert [d.kind for d in map(diagnose, (empty, broken, left)) if d] == ["silent", "unreadable", "ended-task"]
-
-
-def test_a_known_defect_of_the_task_is_reported_beside_it() -> None:
-    doubted = result([CANCEL], provenance={"corrected": {"tau2 1.0": ["gold", "state"]}})
-    found = diagnose(doubted, tau2.DIAGNOSER)
-    assert found is not None
-    assert found.kind == "never-called"
-    assert "corrected upstream in tau2 1.0" in found.doubt
 
 
 def test_a_diagnoser_that_breaks_takes_nothing_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,13 +312,6 @@ def test_repeated_messages_are_shown_once() -> None:
     assert "last 12 of 12 messages (6 turns of the agent):" in lines
     assert not any(line.startswith("asked:") for line in lines)
     assert lines[-3:] == ["  agent: Sure?", "  user: Yes.  [these 2 messages, 5 times]", "  agent: Bye."]
-
-
-def test_a_frequent_sentence_is_no_loop_in_a_conversation_that_ended_properly() -> None:
-    polite = [part for _ in range(6) for part in ("I have noted that.", "user:Please cancel it.")]
-    assert message(result([CANCEL], *polite)) == ("never-called", "cancel_reservation")
-    assert message(result([CANCEL], *[READ] * 6)) == ("loop", "get_user_details")
-    assert message(result([CANCEL], *[READ] * 6, "Is that all?")) == ("never-called", "cancel_reservation")
 
 
 def crm(category: str, *queries: str, answer: str = "005x", answered: str = "a row", **info: Any) -> tuple[str, str]:

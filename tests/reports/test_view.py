@@ -70,9 +70,7 @@ def status(server: Server, query: str = "") -> dict[str, Any]:
     return dict(json.loads(fetch(f"{server.url}status?{query}")))
 
 
-def test_it_tells_of_each_trial_as_it_finishes_until_the_run_is_over(
-    run: Path, going: lock.Lock, server: Server
-) -> None:
+def test_it_tells_of_each_trial_as_it_finishes_until_the_next_run(run: Path, going: lock.Lock, server: Server) -> None:
     first = status(server)
     assert (first["done"], first["total"], first["running"]) == (2, 6, True)
     assert first["line"].startswith("2 of 6 trials, 1 of 2 passed (50%), cost $0.020")
@@ -87,13 +85,13 @@ def test_it_tells_of_each_trial_as_it_finishes_until_the_run_is_over(
     assert not last["running"]
     # How long ago it began says nothing of how long it took.
     assert last["line"].endswith("passed (75%), cost $0.040; the run is over")
-
-
-def test_without_javascript_there_is_the_report(run: Path, server: Server) -> None:
     assert '<noscript>This page needs JavaScript; <a href="report">' in fetch(server.url)
     assert "made/even/1#0" in fetch(server.url + "report")
     finish(run, KEYS[5])
     assert "made/even/5#0" in fetch(server.url + "report")
+    write_run(run, [made_trial(KEYS[0], success=False)], run_id="next", absent=KEYS[1:])
+    message = status(server)
+    assert (message["done"], message["last"]) == (1, ["made/even/0#0: communicate: the agent says 42"])
 
 
 @in_one_test("path", ["", "report", "status", "live.js", "x", "../x"])
@@ -194,13 +192,6 @@ def test_a_person_sees_it_grow(run: Path, going: lock.Lock, server: Server, brow
     assert [m for m in browser.messages() if "favicon" not in m] == []
 
 
-def test_the_next_run_is_seen_where_the_last_one_was(run: Path, server: Server) -> None:
-    assert status(server)["done"] == 2
-    write_run(run, [made_trial(KEYS[0], success=False)], run_id="next", absent=KEYS[1:])
-    message = status(server)
-    assert (message["done"], message["last"]) == (1, ["made/even/0#0: communicate: the agent says 42"])
-
-
 @pytest.mark.parametrize("content", ["{", "[" * 100_000, ""], ids=["truncated", "deep", "empty"])
 def test_a_damaged_file_hides_no_other(run: Path, content: str) -> None:
     damaged = Store(run).path(TrialKey.parse(KEYS[0]))
@@ -290,12 +281,9 @@ def test_a_conversation_is_reported_from_where_it_is_known(talking: Going) -> No
     Growing(talking.directory, TrialKey.parse(KEYS[3]), "before")
     Store(talking.directory).write(made_trial(KEYS[1], run_id="run"))
     assert [now["key"] for now in talking.server.watched.look()["now"]] == [KEYS[2]]
-
-
-def test_messages_leave_as_escaped_text(talking: Going) -> None:
     talking.held[1].hear(BRIEFING, [UserSaid(HOSTILE)])
     message = talking.server.watched.look()
-    raw = fetch(f"{talking.server.url}status?talk={message['now'][1]['id']}")
+    raw = fetch(f"{talking.server.url}status?talk={message['now'][0]['id']}")
     assert not set(raw) & set("<>&\x1b\u202e\u2066")
 
 

@@ -201,15 +201,13 @@ def test_conditions_that_matter_for_comparing() -> None:
         "a/b: dialect was data + tool_call and is sierra",
         "a/b: judge was m and is n",
     ]
-
-
-@pytest.mark.parametrize("member", ["defects", "user_judgement", "retrieval_why", "agent_model"])
-def test_provenance_that_no_reward_depends_on_is_no_condition(member: str) -> None:
-    key = TrialKey("tau2", "mock", "1")
-    plain, message = (
-        TrialResult(key, "evaluated", provenance=p) for p in ({"user": "scripted"}, {"user": "scripted", member: "x"})
+    # What no reward depends on is none.
+    other = dict.fromkeys(("defects", "user_judgement", "retrieval_why", "agent_model"), "x")
+    plain, more = (
+        TrialResult(TrialKey("tau2", "mock", "1"), "evaluated", provenance={"user": "scripted", **p})
+        for p in ({}, other)
     )
-    assert measured_by([plain]) == measured_by([message])
+    assert measured_by([plain]) == measured_by([more])
 
 
 def test_trials_that_errored_are_reported_from_tasks_that_are_not_there() -> None:
@@ -225,25 +223,19 @@ def test_trials_that_errored_are_reported_from_tasks_that_are_not_there() -> Non
     assert data["tasks"][0]["errors"] == [0, 3]
 
 
-def test_a_run_with_other_limits_or_another_history_is_another_measurement(tmp_path: Path) -> None:
-    def of(name: str, **provenance: Any) -> Baseline:
-        return load(stored(tmp_path / name, {"1": [1]}, **provenance))
+def test_a_run_with_other_limits_another_history_or_other_data_is_another_measurement(tmp_path: Path) -> None:
+    def of(name: str, revision: str = "1", **provenance: Any) -> Baseline:
+        source = {"source": "directory", "name": "org", "files": {"rows.db": revision}}
+        given = {"max_steps": 30, "history": "delta", "drift": None, "rot": 0, "aided": False, **provenance}
+        return load(stored(tmp_path / name, {"1": [1], "2": [0]}, source=source, **given))
 
-    one = of("a", max_steps=30, history="delta")
-    assert compare(one, of("b", max_steps=30, history="delta")).differences == ()
+    one = of("a")
+    assert compare(one, of("b")).differences == ()
     assert compare(one, of("c", max_steps=200, history="full")).differences == (
         "tau2/airline: max_steps was 30 and is 200",
         "tau2/airline: history was delta and is full",
     )
-
-
-def test_data_is_reported_by_what_it_is(tmp_path: Path) -> None:
-    def of(name: str, revision: str) -> Baseline:
-        source = {"source": "directory", "name": "org", "files": {"rows.db": revision}}
-        return load(stored(tmp_path / name, {"1": [1], "2": [0]}, source=source, drift=None, rot=0, aided=False))
-
-    assert compare(of("a", "1"), of("b", "1")).differences == ()
-    [difference] = compare(of("a", "1"), of("c", "2")).differences
+    [difference] = compare(one, of("d", "2")).differences
     assert difference.startswith("tau2/airline: source was org ")
 
 
@@ -284,11 +276,7 @@ class TestCompareCommand:
         assert "only in the baseline (114): airline/1, " in printed
         assert "and 94 more" in printed
         assert "about " in printed
-        assert "(there is 1)" in printed
-
-    def test_too_few_trials(self, tmp_path: Path) -> None:
-        before, after = stored(tmp_path / "a", {"1": [1]}), stored(tmp_path / "b", {"1": [1]})
-        assert "would be enough (there is 1)" in command("compare", before, after).out
+        assert "would be enough (there is 1)" in printed
         command("compare", before, after, "--strict", code=1)
 
     def test_json_and_what_does_not_compare(self, tmp_path: Path) -> None:
@@ -301,7 +289,7 @@ class TestCompareCommand:
         )
         assert "not comparable: tau2/airline: user was scripted and is llm" in command("compare", before, after).out
 
-    @pytest.mark.parametrize(
+    @in_one_test(
         ("arguments", "complaint"),
         [
             (["--max-drop", "0"], "above 0"),

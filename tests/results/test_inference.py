@@ -45,12 +45,6 @@ def test_wilson_is_statsmodels(trials: int, data: st.DataObject, confidence: flo
     assert wilson(successes, trials, confidence) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize(("successes", "trials"), [(0, 0), (3, 2), (-1, 2)])
-def test_wilson_refuses_what_is_no_rate(successes: int, trials: int) -> None:
-    with pytest.raises(ValueError, match="is no rate"):
-        wilson(successes, trials)
-
-
 @given(st.floats(0, 0.995))
 def test_the_number_of_trials_that_proves_a_rate_is_the_smallest(rate: float) -> None:
     n = trials_to_prove(rate)
@@ -58,7 +52,10 @@ def test_the_number_of_trials_that_proves_a_rate_is_the_smallest(rate: float) ->
     assert n == 1 or not can_prove(rate, n - 1)
 
 
-def test_known_numbers_of_trials() -> None:
+def test_known_numbers_of_trials_and_what_is_no_rate() -> None:
+    for successes, trials in ((0, 0), (3, 2), (-1, 2)):
+        with pytest.raises(ValueError, match="is no rate"):
+            wilson(successes, trials)
     assert [trials_to_prove(r) for r in (0.0, 0.5, 0.6, 0.9, 0.95)] == [1, 3, 5, 25, 52]
     with pytest.raises(ValueError, match="no number of trials"):
         trials_to_prove(1.0)
@@ -133,11 +130,6 @@ def test_the_interval_is_close_to_scipys_bootstrap_where_there_are_many_tasks() 
     assert drop_interval(tasks) == pytest.approx((theirs.low, theirs.high), abs=0.006)
 
 
-def test_a_few_tasks_that_agree_prove_nothing() -> None:
-    assert drop_interval(pairs((3, 1, 1))).high > 0.2
-    assert drop_interval(pairs((60, 1, 1))).high < 0.05
-
-
 def test_how_many_trials_would_be_enough() -> None:
     tasks = pairs((10, 1, 0), (10, 0, 1), (30, 1, 1))
     few = trials_to_tell(tasks, 0.05)
@@ -151,13 +143,18 @@ def test_how_many_trials_would_be_enough() -> None:
         trials_to_tell(tasks, 0.0)
     with pytest.raises(ValueError, match="no task is in both"):
         drop_of([])
+    assert drop_interval(pairs((3, 1, 1))).high > 0.2
+    assert drop_interval(pairs((60, 1, 1))).high < 0.05
 
 
-def simulate(chances: list[float], drop: float, trials: int, source: random.Random) -> list[PairedTask]:
-    def held(chance: float) -> int:
-        return sum(source.random() < chance for _ in range(trials))
+def held(trials: int, chance: float, source: random.Random) -> int:
+    """Return how many of some trials succeed by chance."""
+    return sum(source.random() < chance for _ in range(trials))
 
-    return [PairedTask(trials, held(c), trials, held(max(0.0, c - drop))) for c in chances]
+
+def simulate(chances: list[float], trials: int, source: random.Random) -> list[PairedTask]:
+    """Return tasks of two runs of one agent."""
+    return [PairedTask(trials, held(trials, c, source), trials, held(trials, c, source)) for c in chances]
 
 
 @pytest.mark.slow
@@ -165,7 +162,7 @@ def simulate(chances: list[float], drop: float, trials: int, source: random.Rand
 def test_an_unchanged_agent_raises_an_alarm_no_more_often_than_the_level(tasks: int, trials: int) -> None:
     source, runs = random.Random(tasks * 10 + trials), 2000
     alarms = sum(
-        paired_p(simulate([source.random() for _ in range(tasks)], 0.0, trials, source)) < inference.LEVEL
+        paired_p(simulate([source.random() for _ in range(tasks)], trials, source)) < inference.LEVEL
         for _ in range(runs)
     )
     # Three standard errors above the level; an exact test lies below it, and a useful one not far.
@@ -232,13 +229,9 @@ def test_a_drop_as_large_as_allowed_is_rarely_passed(
     source, runs = random.Random(5), 1500
     every = chances(tasks)
     allowed = mean(b - a for b, a in every)
-
-    def held(chance: float, trials: int) -> int:
-        return sum(source.random() < chance for _ in range(trials))
-
     passed = 0
     for _ in range(runs):
-        found = [PairedTask(before, held(b, before), after, held(a, after)) for b, a in every]
+        found = [PairedTask(before, held(before, b, source), after, held(after, a, source)) for b, a in every]
         # No limit lies below what was seen.
         passed += drop_of(found) <= allowed and drop_interval(found, resamples=300).high <= allowed
     assert allowed in (pytest.approx(0.02), pytest.approx(0.05), pytest.approx(0.1))
@@ -250,8 +243,8 @@ def test_a_drop_as_large_as_allowed_is_rarely_passed(
 def test_the_recommended_number_of_trials_tells(allowed: float) -> None:
     source = random.Random(11)
     chances = [i / 40 for i in range(41)]
-    enough = trials_to_tell(simulate(chances, 0.0, 8, source), allowed)
-    shown = [drop_interval(simulate(chances, 0.0, enough, source), resamples=400).high <= allowed for _ in range(300)]
+    enough = trials_to_tell(simulate(chances, 8, source), allowed)
+    shown = [drop_interval(simulate(chances, enough, source), resamples=400).high <= allowed for _ in range(300)]
     assert mean(shown) >= inference.POWER - 0.1
 
 
@@ -282,12 +275,8 @@ def test_equal_tasks_are_added_at_once(tasks: list[PairedTask]) -> None:
 @pytest.mark.parametrize("worse", [0.0, 0.02, 0.1])
 def test_ends_that_hardly_ever_happen_do_not_matter(worse: float) -> None:
     source = random.Random(3)
-
-    def held(trials: int, chance: float) -> int:
-        return sum(source.random() < chance for _ in range(trials))
-
     sizes = source.choices((1, 2, 4), k=900)
-    tasks = [PairedTask(n, held(n, 0.6), n, held(n, 0.6 - worse)) for n in sizes]
+    tasks = [PairedTask(n, held(n, 0.6, source), n, held(n, 0.6 - worse, source)) for n in sizes]
     assert paired_p(tasks) == pytest.approx(one_by_one(tasks), abs=1e-12, rel=1e-9)
 
 
@@ -297,11 +286,8 @@ def test_of_many_tasks_a_formula_says_what_the_bootstrap_does(
     each: int, now: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = random.Random(5)
-
-    def held(chance: float) -> int:
-        return sum(source.random() < chance for _ in range(each))
-
-    tasks = [PairedTask(each, held(0.6 if now < 0.9 else 0.98), each, held(now)) for _ in range(1_200)]
+    before = 0.6 if now < 0.9 else 0.98
+    tasks = [PairedTask(each, held(each, before, source), each, held(each, now, source)) for _ in range(1_200)]
     by_formula = drop_interval(tasks)
     monkeypatch.setattr(inference, "MANY_TASKS", 10_000)
     by_resamples = drop_interval(tasks)

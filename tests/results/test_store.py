@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.model import (
     AgentSaid,
@@ -48,13 +49,13 @@ def test_write_and_read(tmp_path: Path) -> None:
     assert store.read(result().key) == written
     assert store.read(TrialKey("tau2", "mock", "other")) is None
     assert (tmp_path / "results" / ".gitignore").read_text() == "*\n"
-
-
-def test_read_all_of_every_run(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = Store(tmp_path / "others")
     store.write(result("1", "old"))
     store.write(result("2", "new"))
     assert [r.key.task_id for r in store.read_all()] == ["1", "2"]
+    store = Store(tmp_path / "others")
+    store.write(result(error="\ud800 bad"))
+    assert store.read(result().key) is not None
 
 
 def test_hostile_task_ids_stay_inside_the_directory(tmp_path: Path) -> None:
@@ -63,12 +64,6 @@ def test_hostile_task_ids_stay_inside_the_directory(tmp_path: Path) -> None:
         path = Path(str(store.write(result(task)).path))
         assert path.parent == store.trials
         assert store.read(result(task).key) is not None
-
-
-def test_lone_surrogates_do_not_lose_a_result(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.write(result(error="\ud800 bad"))
-    assert store.read(result().key) is not None
 
 
 def test_concurrent_writers_leave_one_whole_file(tmp_path: Path) -> None:
@@ -82,18 +77,17 @@ def test_concurrent_writers_leave_one_whole_file(tmp_path: Path) -> None:
     assert store.read(result().key) is not None
 
 
-def test_damaged_files_are_named(tmp_path: Path) -> None:
+def test_damaged_files_and_unwritable_directories_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     for content in ("{", "[]", '{"schema_version": 1}', "null"):
         path.write_text(content)
         with pytest.raises(StoreError, match=r"x\.json is not a trial file"):
             load_trial(path)
-
-
-def test_unwritable_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be written"):
         Store(tmp_path / "file" / "results").prepare()
+    with pytest.raises(StoreError, match="cannot be written"):
+        take(tmp_path / "file", "pytest")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what state a process is in")
@@ -182,11 +176,9 @@ def test_half_a_line_is_read_when_it_is_whole(tmp_path: Path) -> None:
     growing.end()
 
 
-@pytest.mark.parametrize(
-    "text", [b"{\n", b"[]\n", b"\xff\xfe\n", b'{"key": 1, "began": "x"}\n', b"", b'{"turn": {}}\n']
-)
+@in_one_test("text", [b"{\n", b"[]\n", b"\xff\xfe\n", b'{"key": 1, "began": "x"}\n', b"", b'{"turn": {}}\n'])
 def test_damaged_live_files_are_ignored(tmp_path: Path, text: bytes) -> None:
-    (tmp_path / "live").mkdir()
+    (tmp_path / "live").mkdir(exist_ok=True)
     (tmp_path / "live" / "made.0123.jsonl").write_bytes(text)
     (tmp_path / "live" / "x.jsonl").write_bytes(text)
     Growing(tmp_path, KEY, "run")
@@ -256,14 +248,11 @@ def test_a_second_one_is_reported_who_is_there(tmp_path: Path) -> None:
     assert list(directory.iterdir()) == []
 
 
-def test_a_kill_gives_it_back(tmp_path: Path) -> None:
+def test_a_kill_gives_it_back_and_no_child_keeps_it(tmp_path: Path) -> None:
     with another(tmp_path):
         pass
     assert (tmp_path / LOCK).exists()
     take(tmp_path, "pytest").release()
-
-
-def test_a_child_of_a_process_that_is_gone_does_not_hold_it(tmp_path: Path) -> None:
     with another(tmp_path, "fork"):
         lock = take(tmp_path, "pytest")
         with pytest.raises(InUseError, match=f"process {os.getpid()} "):
@@ -297,12 +286,6 @@ def test_a_file_that_is_damaged(tmp_path: Path) -> None:
             (tmp_path / LOCK).write_text(content, encoding="latin-1")
             with pytest.raises(InUseError, match="in use by"):
                 take(tmp_path, "pytest")
-
-
-def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be written"):
-        take(tmp_path / "file", "pytest")
 
 
 def test_a_file_system_without_locks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

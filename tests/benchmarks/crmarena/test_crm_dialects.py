@@ -97,7 +97,7 @@ def test_an_answer_is_found_in_any_form(dialect: str, said: str) -> None:
     assert [read_action(call) for call in reply.calls] == [(RESPOND, "TX", "")]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("value", "text"),
     [
         ("null", "None"),
@@ -114,16 +114,18 @@ def test_answers_that_are_no_text_mean_one(value: str, text: str) -> None:
     assert reply.calls == (respond(text),)
 
 
-def test_sosl_in_tags_keeps_its_braces() -> None:
+def test_braces_several_actions_data_parts_and_torn_texts() -> None:
     assert read("execute_tags", f"<execute>{SOSL}</execute>").calls == (execute(SOSL),)
     assert read("crm_action", json.dumps({"action": "execute", "query": SOSL})).calls == (execute(SOSL),)
-
-
-def test_several_actions_are_one_and_a_finding() -> None:
     said = "<respond>early</respond><execute>SELECT Id FROM A</execute><execute>SELECT Id FROM B</execute>"
     reply = read("execute_tags", said)
     assert reply.calls == (execute("SELECT Id FROM A"),)
     assert rules(reply) == ["several-calls"]
+    value = {"action": "execute", "query": SOQL}
+    assert dialects.get("crm_action").decode_reply([Part.of_data(value)], TOOLS).calls == (execute(SOQL),)
+    both = [Part.of_data(value), Part.of_text(json.dumps(value))]
+    assert rules(dialects.get("crm_action").decode_reply(both, TOOLS)) == []
+    assert read("execute_tags", "<exec", f"ute>{SOQL}</ex", "ecute>").calls == (execute(SOQL),)
 
 
 def test_an_unrequested_member_is_a_finding() -> None:
@@ -139,21 +141,11 @@ def test_an_unrequested_member_is_a_finding() -> None:
     assert rules(read("crm_entropic", f"<execute>{SOQL}</execute>")) == ["other-dialect", "query-where-answer-asked"]
 
 
-@pytest.mark.parametrize(
-    "said", ['{"action": "execute"}', '{"action": "fly"}', "<execute> </execute>", '{"action": "exe']
-)
+@in_one_test("said", ['{"action": "execute"}', '{"action": "fly"}', "<execute> </execute>", '{"action": "exe'])
 def test_text_that_resembles_an_action_is_unreadable(said: str) -> None:
     for dialect in TWO_WAY:
         reply = read(dialect, said)
         assert (reply.unreadable, reply.calls, rules(reply)) == (True, (), ["unreadable-call"])
-
-
-def test_data_parts_and_torn_texts_are_read() -> None:
-    value = {"action": "execute", "query": SOQL}
-    assert dialects.get("crm_action").decode_reply([Part.of_data(value)], TOOLS).calls == (execute(SOQL),)
-    both = [Part.of_data(value), Part.of_text(json.dumps(value))]
-    assert rules(dialects.get("crm_action").decode_reply(both, TOOLS)) == []
-    assert read("execute_tags", "<exec", f"ute>{SOQL}</ex", "ecute>").calls == (execute(SOQL),)
 
 
 def test_auto_settles_on_the_form_of_the_agent_but_only_about_an_org() -> None:
@@ -172,7 +164,7 @@ def test_auto_settles_on_the_form_of_the_agent_but_only_about_an_org() -> None:
 
 
 @pytest.mark.parametrize("name", TWO_WAY)
-def test_the_first_message_has_everything_and_is_recognised(name: str) -> None:
+def test_the_first_message_has_everything_and_later_ones_are_bare(name: str) -> None:
     dialect = dialects.get(name)
     (part,) = dialect.encode_request(BRIEFING, [UserSaid("Who was quickest?")])
     assert part.text.startswith("You work on an org.")
@@ -183,11 +175,6 @@ def test_the_first_message_has_everything_and_is_recognised(name: str) -> None:
         decoded = dialects.get("auto").decode_request([sent])
         assert decoded.briefing == BRIEFING
         assert decoded.events == (UserSaid("Who was quickest?"),)
-
-
-@pytest.mark.parametrize("name", TWO_WAY)
-def test_later_messages_are_bare(name: str) -> None:
-    dialect = dialects.get(name)
     (part,) = dialect.encode_request(None, [ToolReturned("c1", "execute", "Salesforce instance output: []")])
     assert part.text == "Salesforce instance output: []"
     assert dialect.decode_request([part]).events == (ToolReturned("c1", "execute", "Salesforce instance output: []"),)

@@ -40,7 +40,6 @@ from pytest_a2a_bench.benchmarks.crmarena.score import rescore, score, worth
 from pytest_a2a_bench.benchmarks.crmarena.score.answers import Judge
 from pytest_a2a_bench.benchmarks.crmarena.sources import blob_id
 from pytest_a2a_bench.benchmarks.crmarena.suite import check_options, find_problems, variant_of
-from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, TransportError
 from pytest_a2a_bench.model import AgentSaid, Event, Part, ToolCall, ToolReturned, UserSaid
 
@@ -87,27 +86,21 @@ def test_a_checkout_of_another_shape_is_named(checkout: Path, broken: str) -> No
         read_texts(str(checkout))
 
 
-@pytest.mark.parametrize(
-    ("written", "sent"),
-    [
+def test_queries_are_sent_as_upstream_sends_them() -> None:
+    for written, sent in (
         ("SELECT Id\nFROM Case", "SELECT Id\nFROM Case"),
         ("```sql\nSELECT Id\n  FROM Case\n```", "SELECT Id FROM Case"),
         ("look: ```SELECT Id FROM Case``` ok", "SELECT Id FROM Case"),
         ("FIND {x} IN ALL FIELDS", "FIND {x} IN ALL FIELDS"),
         ("FIND {x} ```y```", "FIND {x} ```y```"),
-    ],
-)
-def test_queries_are_sent_as_upstream_sends_them(written: str, sent: str) -> None:
-    assert prepare_query(written) == sent
+    ):
+        assert prepare_query(written) == sent
+    for search in ("find {x}", "Find {x}", "```FIND {x}```", " FIND {x}"):
+        with pytest.raises(OrgError, match="unexpected token"):
+            prepare_query(search)
 
 
-@pytest.mark.parametrize("written", ["find {x}", "Find {x}", "```FIND {x}```", " FIND {x}"])
-def test_a_search_in_other_letters_is_refused(written: str) -> None:
-    with pytest.raises(OrgError, match="unexpected token"):
-        prepare_query(written)
-
-
-@pytest.mark.parametrize(
+@in_one_test(
     ("reply", "call"),
     [
         ("<respond>A</respond><execute> Q </execute>", ("execute", "Q")),
@@ -160,7 +153,7 @@ STOP = AgentSaid(calls=(ToolCall("respond", {"answer": "stop"}),))
 PROSE = AgentSaid(text="None")
 
 
-def test_twenty_replies_and_no_more() -> None:
+def test_twenty_replies_and_no_more_after_each_answer_to_the_user() -> None:
     episode = make()
     message = run(episode, *[QUERY, PROSE] * 10)
     assert episode.ended == "max_turns"
@@ -171,12 +164,9 @@ def test_twenty_replies_and_no_more() -> None:
     answering = make()
     run(answering, *[QUERY] * 19, ANSWER)
     assert (answering.ended, answering.answer) == ("agent_stop", "A")
-
-
-def test_the_count_starts_anew_after_each_answer_to_the_user() -> None:
-    episode = make(user=Caller())
-    run(episode, *[*[QUERY] * 19, ANSWER] * 3, *[QUERY] * 19, STOP)
-    assert (episode.ended, episode.counts.turns) == ("user_stop", 80)
+    talking = make(user=Caller())
+    run(talking, *[*[QUERY] * 19, ANSWER] * 3, *[QUERY] * 19, STOP)
+    assert (talking.ended, talking.counts.turns) == ("user_stop", 80)
 
 
 def test_the_user_speaks_eleven_times_and_the_next_action_is_the_last() -> None:
@@ -236,15 +226,12 @@ def problems(**options: Any) -> list[str]:
     return list(check_options(crm_settings(**options)))
 
 
-def test_conflicting_settings_are_reported(tmp_path: Path) -> None:
+def test_conflicting_settings_are_reported_and_the_profile_decides_the_scoring(tmp_path: Path) -> None:
     assert "is not a directory" in problems(crm_official=str(tmp_path / "no"))[0]
     found = problems(crm_official=str(tmp_path), crm_scoring="fixed", crm_max_turns=3)
     assert ["scoring" in found[0], "max-turns" in found[1], len(found)] == [True, True, 2]
     assert "leave out --a2a-dialect=data" in problems(crm_official=str(tmp_path), dialect="data")[0]
     assert problems(crm_official=str(tmp_path)) == []
-
-
-def test_the_profile_decides_the_scoring_where_none_is_named() -> None:
     assert CrmOptions.of(crm_settings()).scoring == "fixed"
     assert CrmOptions.of(crm_settings(crm_scoring=None)).scoring == "fixed"
     assert CrmOptions.of(crm_settings(crm_official="DIR")).scoring == "compat"
@@ -405,22 +392,21 @@ def test_errors_of_wrong_calls_are_pythons_and_upstreams(code: OfficialTools) ->
     assert shown(talk.step(call("respond", answer="x"))) == "Error: 'content'"
     assert shown(talk.step(AgentSaid(text="None"))) == "RULE"
     assert (talk.counts.turns, talk.counts.bad_format, talk.ended) == (7, 2, None)
-
-
-def test_a_call_in_words_may_have_arguments_that_no_call_has(code: OfficialTools) -> None:
-    talk = episode(code, SmallOrg(rows()))
-    message = talk.step(AgentSaid(text="Action: count_days\nAction Input: [1]"))
+    words = episode(code, SmallOrg(rows()))
+    message = words.step(AgentSaid(text="Action: count_days\nAction Input: [1]"))
     assert shown(message) == (
         "Salesforce instance output: Error: crm_sandbox.env.functions.count_days() argument after ** must be a "
         "mapping, not list"
     )
     # To upstream's parser prose is a call of respond without what it needs.
-    assert shown(talk.step(AgentSaid(text="None"))).startswith("Salesforce instance output: Error: string indices must")
-    assert shown(talk.step(AgentSaid(text="Action: count_days"))) == "RULE"
-    assert (talk.counts.turns, talk.counts.bad_format, talk.ended) == (3, 1, None)
+    assert shown(words.step(AgentSaid(text="None"))).startswith(
+        "Salesforce instance output: Error: string indices must"
+    )
+    assert shown(words.step(AgentSaid(text="Action: count_days"))) == "RULE"
+    assert (words.counts.turns, words.counts.bad_format, words.ended) == (3, 1, None)
 
 
-def test_queries_of_tools_are_shown_and_counted(code: OfficialTools) -> None:
+def test_queries_of_tools_are_shown_and_counted_and_trouble_of_the_org_is_no_answer(code: OfficialTools) -> None:
     org = SmallOrg(rows({"attributes": {}, "OwnerId": "005", "Nothing": None}))
     talk = episode(code, org)
     assert shown(talk.step(call("get_owners", case_ids=["500"]))) == "Salesforce instance output: [{'OwnerId': '005'}]"
@@ -429,15 +415,9 @@ def test_queries_of_tools_are_shown_and_counted(code: OfficialTools) -> None:
     assert shown(refusing.step(call("get_owners", case_ids=["5"]))) == "Salesforce instance output: INVALID_FIELD: no"
     assert (talk.counts.queries, talk.counts.rows_read, talk.counts.query_errors) == (1, 1, 0)
     assert (refusing.counts.queries, refusing.counts.query_errors) == (1, 1)
-
-
-def test_an_org_that_does_not_answer_is_no_answer_of_a_tool(code: OfficialTools) -> None:
-    talk = episode(code, SmallOrg(TransportError("gone")))
+    in_vain = episode(code, SmallOrg(TransportError("gone")))
     with pytest.raises(TransportError, match="gone"):
-        talk.step(call("get_owners", case_ids=["5"]))
-
-
-def test_records_of_different_fields_raise_as_upstream_does() -> None:
+        in_vain.step(call("get_owners", case_ids=["5"]))
     connector = Connector(SmallOrg(rows({"Id": 1, "Title": "x"}, {"Id": 2, "Name": "y"})))
     with pytest.raises(KeyError, match="Title"):
         connector.run_query("FIND {x}")
@@ -462,10 +442,6 @@ def test_only_the_gold_letter_by_letter_is_worth_something() -> None:
         worth(TEXT, "?")
     with pytest.raises(AttributeError, match="'int' object has no attribute 'replace'"):
         worth(TEXT, 5)
-
-
-def chosen(checkout_tools: Path, strategy: str, **more: Any) -> Settings:
-    return settings(crm_official=f"{checkout_tools}:{strategy}", **more)
 
 
 def in_words(conversation: Conversation) -> str:
@@ -494,7 +470,7 @@ def by_call(conversation: Conversation) -> ToolCall:
 def test_a_trial_with_tools(
     checkout_tools: Path, tmp_path: Path, agent: Any, strategy: str, more: dict[str, str], queries: int
 ) -> None:
-    options = chosen(checkout_tools, strategy, **more)
+    options = settings(crm_official=f"{checkout_tools}:{strategy}", **more)
     with served_brain(Speaker(agent)) as url:
         (result,) = run_against(url, options, keys(tasks=[TASK.task_id]), tmp_path)
     assert (result.status, result.reward, result.termination_reason) == ("evaluated", 1.0, "agent_stop")

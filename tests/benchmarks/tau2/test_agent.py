@@ -94,7 +94,7 @@ def test_everything_is_sent_again(options: dict[str, object]) -> None:
         assert text in session.sent[1]
 
 
-def test_a_call_that_may_only_be_considered_is_asked_about_once_and_then_spoken() -> None:
+def test_a_call_that_may_only_be_considered_is_asked_about_once_and_a_quoted_one_is_spoken() -> None:
     doubtful = f"Shall I add them?\n{CALL}"
     conversation, session = talk(doubtful, doubtful, doubtful)
     assert conversation.ask([UserSaid("x")]) == AgentSaid(doubtful)
@@ -102,9 +102,6 @@ def test_a_call_that_may_only_be_considered_is_asked_about_once_and_then_spoken(
     assert "nothing was executed" in session.sent[1]
     assert conversation.ask([UserSaid("y")]) == AgentSaid(doubtful)
     assert [f.rule for f in conversation.findings] == ["ambiguous-call"] * 3
-
-
-def test_a_call_that_is_quoted_is_spoken_at_once() -> None:
     quoted = f"<think>{CALL}</think>I would run `{CALL}` only if you confirm."
     conversation, session = talk(quoted)
     assert conversation.ask([UserSaid("x")]) == AgentSaid(quoted)
@@ -195,6 +192,7 @@ def test_tau2_gets_text_or_calls_never_both(tau2: upstream.Tau2) -> None:
         ToolReturned("call_1", "add", "3"),
         AgentSaid("Done."),
     ]
+    assert isinstance(agent, tau2.agent_base)
 
 
 def test_history_before_the_first_turn_is_sent(tau2: upstream.Tau2) -> None:
@@ -211,11 +209,6 @@ def test_history_before_the_first_turn_is_sent(tau2: upstream.Tau2) -> None:
     agent.generate_next_message(m.UserMessage(role="user", content="Close it."), state)  # type: ignore[attr-defined]
     for text in ("Make a task.", "make", "made", "I made it.", "Close it."):
         assert text in session.sent[0]
-
-
-def test_upstreams_registry_accepts_the_class(tau2: upstream.Tau2) -> None:
-    agent, _, _ = agent_of(tau2)
-    assert isinstance(agent, tau2.agent_base)
 
 
 # What an agent cannot do by writing hostile replies: break us, hang us, or be excused for it.
@@ -383,7 +376,7 @@ def conversation_with(tau2: upstream.Tau2, domain: str) -> tuple[list[Any], list
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
-def test_an_agent_is_reported_what_llm_agents_model_is_reported(domain: str) -> None:
+def test_an_agent_is_reported_what_llm_agents_model_is_reported_in_every_dialect(domain: str) -> None:
     messages, tools, (first, second) = conversation_with(upstream.load(), domain)
     system, greeting, user, said, result = messages
     assert first.startswith(f"{system.content}\n\n<available_tools>\n")
@@ -394,10 +387,6 @@ def test_an_agent_is_reported_what_llm_agents_model_is_reported(domain: str) -> 
     assert rest.endswith(f"\n\nAssistant: {greeting.content}\n\nUser: {user.content}")
     assert second == f"Tool Result ({said.tool_calls[0].name}): {result.content}"
     assert said.tool_calls[0].id not in second
-
-
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_frame_and_greeting_are_in_every_dialect_that_can_have_them(domain: str) -> None:
     policy = upstream.load().registry.get_env_constructor(domain)().get_policy()
     briefing = Briefing(system_prompt(policy), greeting="Hi! How can I help you today?")
     for name in ("auto", "tool_call", "data", "agentbeats", "sierra", "mcp"):

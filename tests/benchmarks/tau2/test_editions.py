@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import pytest
 from finished_runs import write_run
+from one_test import in_one_test
 from tau2_checkouts import TITLE, change_tasks, make_checkout, retitled
 from trials import RunTrials
 
@@ -74,27 +75,19 @@ def test_the_same_files_are_the_same_edition_wherever_they_are(tmp_path: Path) -
     assert first.benchmark("mock") == f"{installed.benchmark('mock')} with data of {first.name('mock')}"
 
 
-@pytest.mark.parametrize("name", ["mock/policy.md", "mock/db.json", "mock/split_tasks.json", "mock/more/text.txt"])
-def test_every_file_that_tau2_reads_makes_an_edition(tmp_path: Path, name: str) -> None:
-    root = make_checkout(tmp_path / "a")
-    before = find_edition(chosen(root)).digest("mock")
-    path = root / "data" / "tau2" / "domains" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text((path.read_text() if path.exists() else "") + "\n")
-    assert find_edition(chosen(root)).digest("mock") != before
-
-
-def test_user_guidelines_belong_to_the_edition_and_pictures_do_not(tmp_path: Path) -> None:
-    root = make_checkout(tmp_path / "a")
-    before = find_edition(chosen(root)).digest("mock")
-    (root / "data" / "tau2" / "domains" / "mock" / "flow.png").write_bytes(b"\x89PNG")
-    assert find_edition(chosen(root)).digest("mock") == before
-    next((root / "data" / "tau2" / "user_simulator").glob("*.md")).write_text("Be kind.")
-    assert find_edition(chosen(root)).digest("mock") != before
-
-
-def test_a_data_directory_will_do_as_well(checkout: Path) -> None:
+def test_every_file_that_tau2_reads_makes_an_edition_and_pictures_do_not(checkout: Path) -> None:
     assert data_directory(checkout) == data_directory(checkout / "data") == checkout / "data"
+    domain = checkout / "data" / "tau2" / "domains" / "mock"
+    guidelines = next((checkout / "data" / "tau2" / "user_simulator").glob("*.md"))
+    read = (*(domain / name for name in ("policy.md", "db.json", "split_tasks.json", "more/text.txt")), guidelines)
+    digests = [find_edition(chosen(checkout)).digest("mock")]
+    for path in read:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text((path.read_text() if path.exists() else "") + "\n")
+        digests.append(find_edition(chosen(checkout)).digest("mock"))
+    assert len(set(digests)) == len(read) + 1
+    (domain / "flow.png").write_bytes(b"\x89PNG")
+    assert find_edition(chosen(checkout)).digest("mock") == digests[-1]
 
 
 def test_only_domains_with_data_and_code_are_there(checkout: Path) -> None:
@@ -113,14 +106,11 @@ def test_only_domains_with_data_and_code_are_there(checkout: Path) -> None:
 # --- spelling it ------------------------------------------------------------------------------------------------------
 
 
-def test_places_are_made_absolute(tmp_path: Path) -> None:
+def test_places_are_made_absolute_and_have_data(tmp_path: Path) -> None:
     [option] = [o for o in SUITE.options if o.name == "tau2_data"]
     assert option.locate is not None
     assert option.locate("there", tmp_path) == str(tmp_path / "there")
     assert option.locate("installed", tmp_path) == "installed"
-
-
-def test_a_place_without_data(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"--a2a-tau2-data: .*nowhere is not a directory"):
         find_edition(chosen(tmp_path / "nowhere"))
     with pytest.raises(ConfigurationError, match=r"neither data/tau2/domains nor tau2/domains"):
@@ -202,11 +192,15 @@ def test_data_without_words_for_simulated_users_leave_the_installed_ones(checkou
     assert get_global_user_sim_guidelines() == before
 
 
-def test_a_file_that_is_edited_is_read_again(checkout: Path) -> None:
+def test_a_file_that_is_edited_is_read_again_and_changes_the_fingerprint(checkout: Path) -> None:
     data = checkout / "data"
     before = index.load_task_json("mock", "create_task_1", data)
     change_tasks(checkout, lambda task: task.update(description={"purpose": "another"}))
     assert index.load_task_json("mock", "create_task_1", data) != before
+    benchmark = registry.get_benchmark("tau2")
+    earlier = fingerprint(chosen(checkout), "agent", benchmark.data_version("mock", chosen(checkout)))
+    (checkout / "data/tau2/domains/mock/policy.md").write_text("Another.")
+    assert fingerprint(chosen(checkout), "agent", benchmark.data_version("mock", chosen(checkout))) != earlier
 
 
 def test_fields_that_this_tau2_does_not_know_do_no_harm(checkout: Path, run_trials: RunTrials) -> None:
@@ -242,7 +236,7 @@ def test_a_task_beyond_the_installed_code_is_one_line(
     assert registry.variant_of(result) == find_edition(chosen(checkout)).variant("mock")
 
 
-@pytest.mark.parametrize("content", ["version https://git-lfs.github.com/spec/v1", '{"tasks": 7, "users": {}}'])
+@in_one_test("content", ["version https://git-lfs.github.com/spec/v1", '{"tasks": 7, "users": {}}'])
 def test_a_database_that_cannot_be_read_is_one_line(checkout: Path, run_trials: RunTrials, content: str) -> None:
     (checkout / "data/tau2/domains/mock/db.json").write_text(content)
     [result] = run_trials("oracle", chosen(checkout), [CREATE])
@@ -259,7 +253,7 @@ def test_missing_files_are_reported_before_the_first_conversation(checkout: Path
     assert [p.partition(" (")[0].rpartition(" ")[2] for p in problems] == ["database", "policy"]
 
 
-@pytest.mark.parametrize("content", ["{}", "[7]", '[{"name": "no id"}]', "nothing"])
+@in_one_test("content", ["{}", "[7]", '[{"name": "no id"}]', "nothing"])
 def test_tasks_that_are_none(checkout: Path, content: str) -> None:
     (checkout / "data/tau2/domains/mock/tasks.json").write_text(content)
     with pytest.raises(ConfigurationError, match=r"tasks\.json (cannot be read as JSON|is not a file of tau2 tasks)"):
@@ -308,7 +302,7 @@ def test_shards_of_different_data_are_not_merged(
     assert not (tmp_path / "both").exists()
 
 
-def test_shards_of_the_same_data_in_different_places_are_one_run(
+def test_shards_of_the_same_data_in_different_places_are_one_run_if_each_tells_of_its_data(
     both: tuple[TrialResult, TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parts = write_shards(tmp_path, [both[1], both[1]], ["/here", "/there"])
@@ -317,14 +311,9 @@ def test_shards_of_the_same_data_in_different_places_are_one_run(
     assert {r.provenance["edition"]["name"] for r in manifest.load_selected(tmp_path / "both").results} == {
         both[1].provenance["edition"]["name"]
     }
-
-
-def test_shards_that_do_not_tell_of_which_data_they_are_must_name_one_place(
-    both: tuple[TrialResult, TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     broken = dataclasses.replace(both[1], status="infrastructure_error", reward_info=None, error="gone", provenance={})
-    parts = write_shards(tmp_path, [both[1], broken], ["/here", "/there"])
-    assert main(["merge", *map(str, parts), "-o", str(tmp_path / "both")]) == 2
+    parts = write_shards(tmp_path / "broken", [both[1], broken], ["/here", "/there"])
+    assert main(["merge", *map(str, parts), "-o", str(tmp_path / "neither")]) == 2
     assert "tau2_data differs: '/here' in " in capsys.readouterr().err
 
 
@@ -338,13 +327,6 @@ def test_a_result_is_reused_wherever_its_data_are_now(
     change_tasks(elsewhere, lambda task: task["evaluation_criteria"].update(communicate_info=["x"]))
     [changed] = run_trials("oracle", chosen(elsewhere), [CREATE])
     assert changed.fingerprint != moved.fingerprint
-
-
-def test_a_fingerprint_depends_on_the_files(checkout: Path) -> None:
-    benchmark = registry.get_benchmark("tau2")
-    before = fingerprint(chosen(checkout), "agent", benchmark.data_version("mock", chosen(checkout)))
-    (checkout / "data/tau2/domains/mock/policy.md").write_text("Another.")
-    assert fingerprint(chosen(checkout), "agent", benchmark.data_version("mock", chosen(checkout))) != before
 
 
 def write_chosen(directory: Path, results: list[TrialResult], settings: Settings) -> Path:

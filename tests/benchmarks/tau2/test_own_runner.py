@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from fake_llm import FakeLLM, Step, call, say
 from llm_agent import agents_model
+from one_test import in_one_test
 from trials import RunTrials
 from user_agents import Speaker, heard, served_brain
 
@@ -175,7 +176,7 @@ def test_the_class_is_tau2s_and_keeps_to_its_interface(agent: str, registry: Any
     mine.stop()
 
 
-def test_names_and_settings_are_refused_in_our_words(agent: str, registry: Any) -> None:
+def test_names_and_settings_are_refused_in_our_words(agent: str, registry: Any, user: FakeLLM) -> None:
     OURS.register(agent, "one")
     OURS.register(agent, "two", dialect="data")
     with pytest.raises(ConfigurationError, match="already registered; give another name"):
@@ -184,9 +185,6 @@ def test_names_and_settings_are_refused_in_our_words(agent: str, registry: Any) 
         OURS.A2AAgent([], "policy")
     with pytest.raises(ConfigurationError, match="MISSING_TOKEN"):
         OURS.register(agent, "three", auth_env="MISSING_TOKEN")
-
-
-def test_an_agent_that_is_not_there_gets_no_reward(user: FakeLLM, registry: Any) -> None:
     OURS.register("http://127.0.0.1:9", "gone")
     with pytest.raises(EndpointUnreachableError):
         run_mock("gone", user, task_ids=["create_task_1"])
@@ -300,7 +298,7 @@ def test_both_sides_are_agents(agent: str, user: FakeLLM, tmp_path: Path) -> Non
     assert found["info"]["user_info"]["llm"].startswith("a2a-")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("arguments", "message"),
     [
         (("run", "mock", "--user", "a2a_user"), "--user a2a_user needs --user-a2a-endpoint URL"),

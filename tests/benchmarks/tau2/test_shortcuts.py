@@ -220,7 +220,7 @@ print(shortcuts.why_stock())
 # No call of tau2's ``calculate`` holds the process for ever, and none that ends is changed.
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "expression",
     ["9**9**9**9", "2**64**64", "((((9**9)**9)**9)**9)**9", "1+(9**9**9)", "9**9**9/9**9**9", "-" * 5000 + "9**9**9"],
 )
