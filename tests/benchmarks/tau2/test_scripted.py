@@ -82,6 +82,10 @@ TALKS: dict[str, list[tuple[str, str | None]]] = {
         ("Is there anything else I can do?", None),
     ],
     "hangs up when it is transferred": [("You are being transferred to a human agent.", None)],
+    "waits for an agent that says what it is doing": [
+        *[("On it! Digging through the details now.", SOMETHING)] * (MAX_SAME_STATEMENTS + 1),
+        ("Querying the account.", SOMETHING),
+    ],
     "hangs up when nothing moves": [
         *[("I have noted what you said.", SOMETHING)] * (MAX_SAME_STATEMENTS - 1),
         ("I have noted what you said.", None),

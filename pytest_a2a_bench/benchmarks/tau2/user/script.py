@@ -62,7 +62,9 @@ _PATIENCE = (
     r"moment|wait|stand by|patience|bear with|hold on|let me|while (?:i|we)|give me a|(?:\d+|one|a|few) (?:sec|min)"
 )
 _AT_WORK = rf"{_PATIENCE}|in progress|(?:i|we) will (?:check|look|see|get)|being \w+ed|(?:i am|we are) (?:\w+ )?\w+ing"
-_WORKING = re.compile(rf"\b(?:{_AT_WORK}|searching|finding|looking|checking|working|pulling)\b", re.I)
+# "Digging through the details now": a sentence without a subject that begins with its verb.
+_DOING = r"(?:^|(?<=[.!?:]\s))\W*(?:(?:still|now|just|currently) )?\w{3,}ing (?!is|are|was|will|can|may|might)\w+"
+_WORKING = re.compile(rf"\b(?:{_AT_WORK})\b|{_DOING}|\b(?:looking|checking|working)\b", re.I | re.M)
 _USER_DOES = (
     r"(?:could|can|would|will) you(?! (?:like|want|be))|(?:have|need|like|ask) you (?:to )?(?!agree|confirm)\w+"
 )
