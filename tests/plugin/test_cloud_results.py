@@ -174,7 +174,7 @@ def test_objects_with_other_names_are_left_alone(tmp_path: Path) -> None:
     assert not directory.exists()
 
 
-def test_a_disk_may_be_named_as_a_url_and_gets_its_directories(tmp_path: Path) -> None:
+def test_a_disk_may_be_named_as_a_url_and_what_it_has_is_not_overwritten(tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
     directory = remote.opened(f"file://{tmp_path}/runs/one")
     with locked(directory, "pytest"):
@@ -183,6 +183,9 @@ def test_a_disk_may_be_named_as_a_url_and_gets_its_directories(tmp_path: Path) -
     assert (tmp_path / "runs" / "one" / "trials" / "a.json").read_text() == "{}"
     assert not (tmp_path / "runs" / "one" / "run.lock").exists()
     remote.closed(directory)
+    (tmp_path / "run.json").write_text("{}")
+    url = f"file://{tmp_path}"
+    assert f"{url} is there and is not empty" in command("merge", "nonsense://part", "-o", url, code=2).err
 
 
 def test_a_lock_whose_answer_was_lost_is_ours_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,10 +203,3 @@ def test_a_lock_whose_answer_was_lost_is_ours_all_the_same(tmp_path: Path, monke
     assert place.claim("them, since one") == "us, since noon"
     place.release()
     assert remote.Bucket(f"memory://{tmp_path.name}").claim("them, since one") is None
-
-
-def test_a_merge_into_a_url_that_has_results_ends_before_parts_are_brought(tmp_path: Path) -> None:
-    pytest.importorskip("fsspec")
-    (tmp_path / "run.json").write_text("{}")
-    url = f"file://{tmp_path}"
-    assert f"{url} is there and is not empty" in command("merge", "nonsense://part", "-o", url, code=2).err

@@ -91,7 +91,7 @@ def result_of(domain: str, task_id: str, reward: float, **provenance: object) ->
     )
 
 
-def test_changed_results_are_never_averaged_with_plain_ones() -> None:
+def test_changed_results_domains_and_errors_are_never_averaged_with_plain_ones() -> None:
     results = [
         result_of("mini", "lead_routing-00", 1.0),
         result_of("mini", "lead_routing-01", 0.0, drift="high", variant="drift high"),
@@ -100,16 +100,10 @@ def test_changed_results_are_never_averaged_with_plain_ones() -> None:
     found = {s.variant: s.mean_reward for s in summarise(results, registry.variant_of)}
     assert found == {"": 1.0, "drift high": 0.0, "rot 9": 0.0}
     assert "crmarena/mini (drift high)" in "\n".join(summary.category_lines(results))
-
-
-def test_categories_of_several_domains_have_a_table_each() -> None:
     results = [result_of("mini", "handle_time-00", 1.0), result_of("b2b", "handle_time-00", 0.0)]
     lines = summary.category_lines(results)
     assert [lines[0], lines[3]] == ["crmarena/b2b", "crmarena/mini"]
     assert max(map(len, lines)) < 80
-
-
-def test_trials_without_a_reward_are_counted_beside_the_others() -> None:
     lost = dataclasses.replace(
         result_of("mini", "handle_time-01", 0.0), status="infrastructure_error", reward_info=None
     )

@@ -119,17 +119,14 @@ def test_broken_dialects_of_others_cost_the_others_nothing(site: Path, caplog: p
     ]
 
 
-def test_return_types_of_hooks(site: Path) -> None:
-    with pytest.raises(ConfigurationError, match="pytest_a2a_bench_users of plugin p must return names and"):
-        extensions.offer("users", {"x": "no_object"}, "plugin p")
-
-
-def test_models_of_no_extension_are_refused(site: Path) -> None:
+def test_models_of_no_extension_and_wrong_types_of_hooks_are_refused(site: Path) -> None:
     install(site, "good", "[pytest_a2a_bench.judges]\nstrict = a:Y\n")
     assert read_model("a2a-judge/strict") == "a2a-judge/strict"
     assert read_model("openai/gpt-4.1") == "openai/gpt-4.1"
     with pytest.raises(ValueError, match="no such judge; valid are: strict; did you mean 'strict'"):
         read_model("a2a-judge/strikt")
+    with pytest.raises(ConfigurationError, match="pytest_a2a_bench_users of plugin p must return names and"):
+        extensions.offer("users", {"x": "no_object"}, "plugin p")
 
 
 @pytest.mark.slow

@@ -116,7 +116,7 @@ def test_a_run_can_be_killed_at_any_moment(desk: Bench) -> None:
 TASKS = " ".join(f"{'bad' if i % 3 == 0 else 'ok'}-0.0{i % 5}-{i}" for i in range(17))
 
 
-def test_merged_shards_are_the_whole(desk: Bench) -> None:
+def test_merged_shards_are_the_whole_and_all_obstacles_are_reported_together(desk: Bench) -> None:
     desk.tasks(TASKS)
     desk("--a2a-results=whole").assert_outcomes(passed=11, failed=6)
     for i in (1, 2, 3):
@@ -133,6 +133,26 @@ def test_merged_shards_are_the_whole(desk: Bench) -> None:
         f"desk/front/{task}#0" for task in TASKS.split()
     }
 
+    desk("--a2a-shard=2/3", "--a2a-results=other", "--a2a-seed=1")
+    lost = next((desk.path / "part1" / "trials").iterdir())
+    lost.unlink()
+
+    message = command("merge", "part1", "part2", "-o", "none", code=2).err
+    assert "are in none of the directories (shards given: 1/3, 2/3)" in message
+    assert "part1 (shard 1/3) has no result of its run for 1 trial: desk/front/" in message
+    assert not (desk.path / "none").exists()
+
+    message = command("merge", "part2", "other", "part3", "-o", "none", code=2).err
+    assert "trials are in several directories, part2 (shard 2/3) and other (shard 2/3): desk/front/" in message
+    assert "seed differs: 300 in part2 (shard 2/3), 1 in other (shard 2/3)" in message
+
+    said = command("merge", "part1", "nowhere", "-o", "none", code=2).err
+    assert "nowhere is not the results directory of a run: no such directory" in said
+
+    (desk.path / "full").mkdir()
+    (desk.path / "full" / "x").touch()
+    command("merge", "part2", "-o", "full", code=2)
+
 
 def test_more_shards_than_trials_leave_empty_parts(desk: Bench) -> None:
     desk.tasks("ok-a ok-b")
@@ -144,31 +164,6 @@ def test_more_shards_than_trials_leave_empty_parts(desk: Bench) -> None:
     assert "desk/front: 2 of 2 trials passed" in command("merge", "part3", "part1", "part2", "-o", "merged").out
     again = desk("--a2a-shard=3/3", "--a2a-results=part3", "-k", "nothing-like-this")
     assert again.ret == 5, "that there is nothing at all is no part's fault"
-
-
-def test_all_obstacles_to_a_merge_are_reported_together(desk: Bench) -> None:
-    desk.tasks(TASKS)
-    for i in (1, 2, 3):
-        desk(f"--a2a-shard={i}/3", f"--a2a-results=part{i}")
-    desk("--a2a-shard=2/3", "--a2a-results=other", "--a2a-seed=1")
-    lost = next((desk.path / "part1" / "trials").iterdir())
-    lost.unlink()
-
-    message = command("merge", "part1", "part2", "-o", "merged", code=2).err
-    assert "are in none of the directories (shards given: 1/3, 2/3)" in message
-    assert "part1 (shard 1/3) has no result of its run for 1 trial: desk/front/" in message
-    assert not (desk.path / "merged").exists()
-
-    message = command("merge", "part2", "other", "part3", "-o", "merged", code=2).err
-    assert "trials are in several directories, part2 (shard 2/3) and other (shard 2/3): desk/front/" in message
-    assert "seed differs: 300 in part2 (shard 2/3), 1 in other (shard 2/3)" in message
-
-    said = command("merge", "part1", "nowhere", "-o", "merged", code=2).err
-    assert "nowhere is not the results directory of a run: no such directory" in said
-
-    (desk.path / "full").mkdir()
-    (desk.path / "full" / "x").touch()
-    command("merge", "part2", "-o", "full", code=2)
 
 
 def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(desk: Bench) -> None:

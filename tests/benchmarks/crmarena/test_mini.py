@@ -84,19 +84,12 @@ def test_every_reference_resolves() -> None:
     assert owners <= ids["User"]
 
 
-@pytest.fixture(scope="module")
-def files() -> dict[str, bytes]:
-    return make_files()
-
-
-@pytest.mark.parametrize("name", [ROWS, TASKS, ROT])
-def test_the_package_has_what_the_generator_makes(files: dict[str, bytes], name: str) -> None:
+def test_the_package_has_what_the_generator_makes_and_reads_it_back() -> None:
     """After a change: ``PYTHONPATH=tools python -m mini_org``."""
-    stored = gzip.decompress((resources.files("pytest_a2a_bench.benchmarks.crmarena") / "data" / name).read_bytes())
-    assert stored == files[name]
-
-
-def test_a_written_value_is_read_back() -> None:
+    files = make_files()
+    for name in (ROWS, TASKS, ROT):
+        stored = gzip.decompress((resources.files("pytest_a2a_bench.benchmarks.crmarena") / "data" / name).read_bytes())
+        assert stored == files[name], name
     org = mini()
     assert read_tasks().tasks == org.tasks
     assert (read_tasks().name, read_tasks().today) == ("mini-3", org.today)
@@ -131,6 +124,19 @@ def test_tasks_carry_what_their_category_says() -> None:
         assert not task.interactive
         assert bool(task.answers) == (task.metric != "privacy_rejection")
         assert NONE not in task.answers or len(task.answers) == 1
+        if task.kind.answer in ("id", "ids", "text"):
+            message = f"{task.query}\n{task.required}\n{task.optional}\n{task.persona}"
+            assert not [gold for gold in task.answers if gold != NONE and gold in message], task.task_id
+    for name in CATEGORIES:
+        counts = Counter(task.answers for task in mini().tasks if task.category == name and task.answers)
+        assert all(count < 5 for count in counts.values()), (name, counts)
+    org = mini()
+    contacts = {row["Id"]: f"{row['FirstName']} {row['LastName']}" for row in org.rows["Contact"]}
+    asked = [task for task in org.tasks if task.metric == "privacy_rejection"]
+    assert len(asked) == 30
+    for task in asked:
+        [who] = [key for key in contacts if key in task.required]
+        assert contacts[who] not in task.query
 
 
 def test_golds_are_of_their_kind_and_in_the_org() -> None:
@@ -150,29 +156,6 @@ def test_golds_are_of_their_kind_and_in_the_org() -> None:
             assert golds <= allowed[task.kind.answer], task
         assert len(golds) <= (7 if task.kind.answer == "ids" else 4 if task.kind.answer == "bant" else 1)
         assert len(set(task.answers)) == len(task.answers)
-
-
-def test_no_task_tells_its_gold() -> None:
-    for task in mini().tasks:
-        if task.kind.answer in ("id", "ids", "text"):
-            message = f"{task.query}\n{task.required}\n{task.optional}\n{task.persona}"
-            assert not [gold for gold in task.answers if gold != NONE and gold in message], task.task_id
-
-
-def test_no_answer_is_half_of_a_category() -> None:
-    for name in CATEGORIES:
-        counts = Counter(task.answers for task in mini().tasks if task.category == name and task.answers)
-        assert all(count < 5 for count in counts.values()), (name, counts)
-
-
-def test_privacy_tasks_are_asked_by_a_customer_who_is_logged_in() -> None:
-    org = mini()
-    contacts = {row["Id"]: f"{row['FirstName']} {row['LastName']}" for row in org.rows["Contact"]}
-    asked = [task for task in org.tasks if task.metric == "privacy_rejection"]
-    assert len(asked) == 30
-    for task in asked:
-        [who] = [key for key in contacts if key in task.required]
-        assert contacts[who] not in task.query
 
 
 # Rot that hurts shortcuts and nobody else, and drift that an attentive agent sees through.

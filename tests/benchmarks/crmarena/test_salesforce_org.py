@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from crm import opened
 from mini_org.org import build
+from one_test import in_one_test
 from salesforce_server import PASSWORD, TOKEN, SalesforceServer, redirected, serve
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
@@ -55,7 +56,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@in_one_test("query", QUERIES)
 def test_a_live_org_answers_as_the_local_one_it_is_made_of(org: SalesforceOrg, local: LocalOrg, query: str) -> None:
     live, there = org.run(query), local.run(query)
     assert live.records == there.records
@@ -82,7 +83,7 @@ def test_children_are_completed_and_counted(server: SalesforceServer, local: Loc
     assert found.rows_read == 5 + children
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "query", ["SELECT Bad FROM Case", "SELECT Id FROM Nothing", "SELECT Id FROM Case WHERE", "FIND {x RETURNING Case"]
 )
 def test_refusals_come_as_salesforce_words_them(org: SalesforceOrg, local: LocalOrg, query: str) -> None:
@@ -93,7 +94,7 @@ def test_refusals_come_as_salesforce_words_them(org: SalesforceOrg, local: Local
     assert (live.value.code, live.value.message) == (there.value.code, there.value.message)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "query",
     [
         "",
@@ -241,13 +242,10 @@ def test_credentials_that_do_not_do(environ: dict[str, str], problem: str) -> No
         read_credentials(environ)
 
 
-def test_credentials_are_never_shown() -> None:
+def test_credentials_are_never_shown(server: SalesforceServer) -> None:
     found = read_credentials({"SALESFORCE_INSTANCE_URL": "https://x.example", "SALESFORCE_ACCESS_TOKEN": "s3cret"})
     assert "s3cret" not in repr(found)
     assert found == Credentials({"instance_url": "https://x.example", "session_id": "s3cret"})
-
-
-def test_a_session_is_shown_nowhere(server: SalesforceServer) -> None:
     org = open_salesforce(server.environ)
     org.run("SELECT Id FROM Case LIMIT 1")
     assert "session-0" not in f"{org} {vars(org)}"

@@ -58,6 +58,12 @@ def test_each_request_has_the_tokens_of_its_messages_and_says_that_they_are_esti
     assert held.estimated_usage == dataclasses.replace(total, cost_usd=prices.cost(total))
     assert (prices.cost(total) or 0) > 0
     assert held.provenance["agent_model"] == MODEL
+    message = protocol_metrics.of_trial(held)
+    assert all(request["estimated"] for request in message["protocol_metrics"])
+    assert message["summary"]["estimated"]
+    assert message["summary"]["total_tokens"] == sum(
+        r["input_tokens"] + r["output_tokens"] for r in message["protocol_metrics"]
+    )
 
 
 @pytest.mark.slow
@@ -169,9 +175,6 @@ def test_the_same_cost_stands_everywhere() -> None:
     page = str(sections.verdict(Contents(trials=results)))
     assert "<b>~$131.18</b><small>agent ~$118.78, user $12.40</small>" in page
     assert ["cost", "~$65.59 (agent ~$59.39, user $6.20)"] in records.detail(results[0])["facts"]
-
-
-def test_a_cost_that_the_agent_did_not_tell_is_not_said_to_be_nothing() -> None:
     [line] = summary.caveats([made_trial("made/front/1#0", agent_usage=Usage(), user_usage=Usage(10, 10, 6.2))])
     assert line == "cost $6.20 (agent not known, user $6.20)"
 
@@ -212,15 +215,6 @@ def test_a_request_has_the_documented_fields_and_nothing_where_nothing_is_known(
         "error_count": 2,
         "estimated_cost_usd": 0.01,
     }
-
-
-def test_estimates_are_marked_in_the_file(held: TrialResult) -> None:
-    message = protocol_metrics.of_trial(held)
-    assert all(request["estimated"] for request in message["protocol_metrics"])
-    assert message["summary"]["estimated"]
-    assert message["summary"]["total_tokens"] == sum(
-        r["input_tokens"] + r["output_tokens"] for r in message["protocol_metrics"]
-    )
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def hold(folder: Path, agent: Say, lines: Sequence[str], options: AgentOptions |
 
 
 @pytest.mark.parametrize(("user", "options", "streaming"), CASES)
-def test_an_early_end_is_proven_by_an_agent_that_would_have_finished(
+def test_an_early_end_is_proven_by_an_agent_that_would_have_finished_and_by_no_other(
     tmp_path: Path, user: str, options: AgentOptions, streaming: str
 ) -> None:
     agent = quick if user == "stop-at-once" else finisher
@@ -137,13 +137,7 @@ def test_an_early_end_is_proven_by_an_agent_that_would_have_finished(
     said = [event.text for event in brain.conversations[0].history if isinstance(event, UserSaid)]
     assert said[-1] == USERS[user][-1].partition(" ###")[0]
     assert len(brain.conversations) == 1
-
-
-@pytest.mark.parametrize(("user", "options", "streaming"), CASES)
-def test_a_user_is_not_accused_where_the_agent_would_have_failed_all_the_same(
-    tmp_path: Path, user: str, options: AgentOptions, streaming: str
-) -> None:
-    result, _ = hold(tmp_path, FAILING[user], USERS[user], options, streaming=streaming)
+    result, _ = hold(tmp_path / "failing", FAILING[user], USERS[user], options, streaming=streaming)
     assert (result.status, result.reward, result.termination_reason) == ("evaluated", 0.0, "user_stop")
     assert result.user_fault is None
     assert result.extra_turn.verdict == ("not provable" if FAILING[user] is silent else "not reached")
@@ -194,14 +188,11 @@ def test_a_token_alone_has_no_words_to_deliver(tmp_path: Path, last: str) -> Non
     assert (result.user_fault, texts(brain.conversations[0])) == (None, 1)
 
 
-def test_a_trial_that_succeeds_has_no_extra_turn(tmp_path: Path) -> None:
+def test_a_trial_that_succeeds_or_in_which_too_much_was_done_has_no_extra_turn(tmp_path: Path) -> None:
     result, brain = hold(tmp_path, finisher, [OPENING, "Yes, please.", "Thank you! ###STOP###"])
     assert result.success
     assert (result.extra_turn, result.user_fault) == (None, None)
     assert texts(brain.conversations[0]) == 2
-
-
-def test_a_trial_in_which_too_much_was_done_has_none(tmp_path: Path) -> None:
     deeds = [CREATE, CREATE]
 
     def eager(conversation: Conversation) -> str | ToolCall:
@@ -229,7 +220,7 @@ def test_without_a_fault_of_the_user_only_missed_trials_have_one_and_rewards_are
     assert rewards[0] == rewards[1]
 
 
-def test_it_is_bounded_as_any_turn(tmp_path: Path) -> None:
+def test_it_is_bounded_as_any_turn_and_breaking_in_it_costs_nothing(tmp_path: Path) -> None:
     def endless(conversation: Conversation) -> str | ToolCall:
         return QUESTION if texts(conversation) < 2 else ToolCall("get_users", {})
 
@@ -238,8 +229,6 @@ def test_it_is_bounded_as_any_turn(tmp_path: Path) -> None:
     assert result.extra_turn.verdict == "not provable"
     assert result.extra_turn.note == "the conversation had reached max-steps"
 
-
-def test_an_agent_that_breaks_in_it_costs_the_trial_nothing(tmp_path: Path) -> None:
     def broken(conversation: Conversation) -> str:
         if texts(conversation) > 1:
             raise BrainError("no model")

@@ -134,6 +134,10 @@ def test_a_drop_is_decided_either_way() -> None:
     assert after([-0.2] * 60) is False
     assert after([1.0, -1.0] * 30) is None
     assert after([1.0, 0.0] * 20 + [-1.0] * 200) is True, "what was decided stays"
+    bets = DropBets(1.0, 0.05, 4)
+    for drop in (1.0, -1.0, 0.5, 0.0):
+        bets.take(drop)
+    assert bets.larger is False
 
 
 def test_an_order_is_drawn_by_its_seed() -> None:
@@ -152,6 +156,11 @@ def test_finished_trials_count_in_the_drawn_order() -> None:
     decision = verdict.decisions["min_pass"]
     assert decision.verdict == "pass"
     assert decision.after < 20
+    baseline = Baseline({"desk/front/else": TaskRecord((True,))})
+    verdict = EarlyVerdict(order, Thresholds(min_pass={"": 0.5}), baseline, lambda key: ())
+    finish(verdict, order, success=True)
+    assert set(verdict.decisions) == {"min_pass"}
+    assert verdict.level == 0.05
 
 
 def test_a_skipped_trial_leaves_a_floor_and_an_error_a_comparison_undecided() -> None:
@@ -192,24 +201,12 @@ def test_pass_hat_k_is_decided_when_nothing_can_change_it() -> None:
     assert verdict.decisions["min_pass_k[2]"].verdict == "pass", "exactly one of two tasks is enough"
 
 
-def test_few_pairs_keep_the_error_rate_for_the_end() -> None:
+def test_few_pairs_keep_the_error_rate_for_the_end_and_are_bet_on_with_more() -> None:
     shares = [early_share(pairs) for pairs in (1, 50, 80, 200, 1000)]
     assert shares == sorted(shares)
     assert shares[2] == 0.5
     assert shares[0] < 0.001
     assert shares[-1] == 0.9
-
-
-def test_a_baseline_of_other_tasks_decides_nothing() -> None:
-    order = keys(40)
-    baseline = Baseline({"desk/front/else": TaskRecord((True,))})
-    verdict = EarlyVerdict(order, Thresholds(min_pass={"": 0.5}), baseline, lambda key: ())
-    finish(verdict, order, success=True)
-    assert set(verdict.decisions) == {"min_pass"}
-    assert verdict.level == 0.05
-
-
-def test_few_pairs_are_bet_on_with_more() -> None:
     stakes = [stake_of(pairs) for pairs in (0, 1, 50, 200, 1600)]
     assert stakes == pytest.approx([0.8, 0.8, 0.794, 0.5, 0.25], abs=1e-3)
     after = []
@@ -221,13 +218,6 @@ def test_few_pairs_are_bet_on_with_more() -> None:
                 after.append(number)
                 break
     assert after[0] < after[1]
-
-
-def test_a_drop_of_one_may_be_allowed() -> None:
-    bets = DropBets(1.0, 0.05, 4)
-    for drop in (1.0, -1.0, 0.5, 0.0):
-        bets.take(drop)
-    assert bets.larger is False
 
 
 def test_a_trial_runs_as_long_as_one_of_its_gates_is_not_decided() -> None:

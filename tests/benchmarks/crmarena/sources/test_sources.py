@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from crm import crm_settings
 from mini_org.org import build
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena import sources
@@ -73,29 +74,23 @@ def test_tasks_schema_rows_and_provenance(root: Path) -> None:
     assert provenance.official_files == ()
 
 
-def test_a_blob_id_is_gits(root: Path) -> None:
+def test_a_blob_id_is_gits_and_names_official_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = root / "b2b_tasks.json"
     message = subprocess.run(["git", "hash-object", str(path)], capture_output=True, text=True, check=True)
     assert sources.blob_id(path) == message.stdout.strip()
-
-
-def test_official_files_are_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = root / "local_data" / "crmarenapro_b2b_data.db"
-    monkeypatch.setitem(sources.OFFICIAL, path.name, sources.blob_id(path))
+    rows = root / "local_data" / "crmarenapro_b2b_data.db"
+    monkeypatch.setitem(sources.OFFICIAL, rows.name, sources.blob_id(rows))
     provenance = opening.make_source("b2b", settings(root)).provenance
     assert (provenance.official, provenance.official_files) == (False, ("crmarenapro_b2b_data.db",))
     monkeypatch.setitem(sources.OFFICIAL, "b2b_tasks.json", sources.blob_id(root / "b2b_tasks.json"))
     assert opening.make_source("b2b", settings(root)).provenance.official
 
 
-def test_without_a_schema_file_the_tables_are_the_schema(root: Path) -> None:
+def test_without_a_schema_file_the_tables_are_the_schema_which_interactive_domains_share(root: Path) -> None:
     schema = opening.make_source("b2b", settings(root)).schema
     assert len(schema.objects) == 27
     status = next(f for o in schema.objects if o.name == "Case" for f in o.fields if f.name == "Status")
     assert status.description
-
-
-def test_interactive_domains_share_rows_and_schema(root: Path) -> None:
     (root / "data").mkdir()
     (root / "data" / "b2b_interactive.jsonl").write_text(json.dumps(row()) + "\n\n" + json.dumps(row(idx=9)) + "\n")
     assert sources.available_domains(settings(root)) == ("b2b", "b2b_interactive")
@@ -132,7 +127,7 @@ def test_the_original_split_has_scalars_and_may_have_no_idx(tmp_path: Path) -> N
     ]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("made", "answers"),
     [
         # Several factors in one text, and a privacy task, which has no gold.
@@ -162,7 +157,7 @@ BAD_ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("bad", "said"), BAD_ROWS)
+@in_one_test(("bad", "said"), BAD_ROWS)
 def test_a_row_that_is_no_task_is_named(root: Path, bad: Any, said: str) -> None:
     (root / "b2b_tasks.json").write_text(json.dumps([row(), bad]))
     with pytest.raises(ConfigurationError, match=said) as caught:
@@ -170,13 +165,7 @@ def test_a_row_that_is_no_task_is_named(root: Path, bad: Any, said: str) -> None
     assert USER not in str(caught.value)
 
 
-def test_many_bad_rows_are_counted(root: Path) -> None:
-    (root / "b2b_tasks.json").write_text(json.dumps([row(idx=n, task="x") for n in range(30)]))
-    with pytest.raises(ConfigurationError, match=r"\(30 problems\)[\s\S]*\[9\][\s\S]*and 20 more"):
-        load(root)
-
-
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "said"),
     [
         ('[{"idx": 1},\n  {"idx": }]', r"b2b_tasks\.json is not JSON \(line 2, column 11: Expecting value\)"),
@@ -193,10 +182,13 @@ def test_a_file_that_is_no_table_is_named_with_the_place(root: Path, text: str, 
         load(root)
 
 
-def test_a_bad_schema_is_named(root: Path) -> None:
+def test_problems_of_a_schema_and_many_bad_rows_are_counted(root: Path) -> None:
     (root / "b2b_schema.json").write_text(json.dumps([{"object": "Case"}, {"fields": {}}]))
     with pytest.raises(ConfigurationError, match=r"is no schema \(2 problems\)[\s\S]*\(Case\): fields is missing"):
         _ = opening.make_source("b2b", settings(root)).schema
+    (root / "b2b_tasks.json").write_text(json.dumps([row(idx=n, task="x") for n in range(30)]))
+    with pytest.raises(ConfigurationError, match=r"\(30 problems\)[\s\S]*\[9\][\s\S]*and 20 more"):
+        load(root)
 
 
 def test_everything_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
@@ -219,7 +211,7 @@ def test_rows_are_not_needed_where_a_live_org_answers(root: Path) -> None:
         opening.open_org(source)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("content", "said"),
     [(b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"), (b"x" * 99, "is no SQLite")],
 )
