@@ -15,7 +15,7 @@ from one_test import in_one_test
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestExperimentalApiWarning")
 
 
-def test_a_run_writes_its_page(desk: Bench) -> None:
+def test_a_run_writes_its_page_and_only_looking_writes_none(desk: Bench) -> None:
     desk.tasks("ok bad down")
     result = desk("--a2a-html", "out/page.html", "--a2a-min-pass", "0.1")
     result.stdout.fnmatch_lines(["report page: out/page.html"])
@@ -30,6 +30,8 @@ def test_a_run_writes_its_page(desk: Bench) -> None:
     assert 'id="verdict"' in page.read_text(encoding="utf-8")
     assert "min_pass" in page.read_text(encoding="utf-8")
     assert page.stat().st_mode & 0o077 == 0
+    desk("--a2a-html", "page.html", "--co")
+    assert not desk.path.joinpath("page.html").exists()
 
 
 def test_every_report_that_cannot_be_is_reported_before_the_run(desk: Bench) -> None:
@@ -70,11 +72,6 @@ def test_a_report_that_cannot_be_written_fails_the_run(desk: Bench) -> None:
         assert result.ret == pytest.ExitCode.TESTS_FAILED
         result.stdout.fnmatch_lines([said])
         (desk.path / "file").unlink()
-
-
-def test_only_looking_writes_no_page(desk: Bench) -> None:
-    desk("--a2a-html", "page.html", "--co")
-    assert not desk.path.joinpath("page.html").exists()
 
 
 def test_conformance_findings_are_on_the_page(bench: Bench) -> None:

@@ -86,16 +86,20 @@ def test_an_endpoint_in_the_environment_changes_nothing_until_it_is_used(
         assert "a2a" not in result.stdout.str().replace("plugins:", "").replace("a2a-bench-", "")
 
 
-def test_markers_are_registered_even_then(bench: Bench) -> None:
+def test_markers_options_and_names_of_settings_are_there_and_the_fixture_trial_is_the_projects(bench: Bench) -> None:
     bench.makepyfile("import pytest\n@pytest.mark.airline\ndef test_mine(): pass")
     assert bench("--strict-markers").ret == 0
     markers = bench("--markers").stdout
     markers.fnmatch_lines(["*@pytest.mark.tau2(domain, [*], split=None, trials=None, tasks=None, label=None): *"])
     for domain in ("airline", "retail", "telecom", "mock", "banking_knowledge"):
         markers.fnmatch_lines([f"*@pytest.mark.{domain}: *"])
-
-
-def test_a_project_may_have_a_fixture_called_trial(bench: Bench) -> None:
+    shown = bench("--help").stdout
+    text = " ".join(shown.str().split())
+    assert "--a2a-endpoint=[NAME=]URL|builtin:NAME" in text
+    assert "Timeout of one turn of the agent (default: 300)" in text
+    groups = ("agent", "tasks", "users and judges", "run", "gates", "reports", "protocol")
+    shown.fnmatch_lines([f"a2a: {name}:" for name in groups])
+    assert "auth-token" not in text
     bench.makepyfile(
         """
         import pytest
@@ -110,31 +114,18 @@ def test_a_project_may_have_a_fixture_called_trial(bench: Bench) -> None:
         """
     )
     bench().assert_outcomes(passed=3)
-
-
-def test_help_has_the_options_in_groups(bench: Bench) -> None:
-    shown = bench("--help").stdout
-    text = " ".join(shown.str().split())
-    assert "--a2a-endpoint=[NAME=]URL|builtin:NAME" in text
-    assert "Timeout of one turn of the agent (default: 300)" in text
-    groups = ("agent", "tasks", "users and judges", "run", "gates", "reports", "protocol")
-    shown.fnmatch_lines([f"a2a: {name}:" for name in groups])
-    assert "auth-token" not in text
-
-
-@pytest.mark.parametrize("arguments", [["--a2a-auth-token", "s3cret"], ["--a2a-auth-token=s3cret"]])
-def test_a_token_in_the_command_line_is_refused_and_not_repeated(bench: Bench, arguments: list[str]) -> None:
-    said = bench.refused(*arguments).str()
-    assert "put it into the environment variable A2A_AUTH_TOKEN" in said
-    assert "s3cret" not in said
-
-
-def test_a_wrong_name_is_one_line(bench: Bench) -> None:
     bench.makepyprojecttoml("[tool.a2a-bench]\nmax-stps = 3\n")
     assert [line for line in bench.refused("--a2a-set=timeot=4").lines if line.strip()] == [
         "ERROR: pyproject.toml: max-stps: there is no such setting; did you mean 'max-steps'?",
         "ERROR: --a2a-set timeot: there is no such setting; did you mean 'timeout'?",
     ]
+
+
+def test_a_token_in_the_command_line_is_refused_and_not_repeated(bench: Bench) -> None:
+    for arguments in (["--a2a-auth-token", "s3cret"], ["--a2a-auth-token=s3cret"]):
+        said = bench.refused(*arguments).str()
+        assert "put it into the environment variable A2A_AUTH_TOKEN" in said
+        assert "s3cret" not in said
 
 
 @pytest.mark.parametrize(

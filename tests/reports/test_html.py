@@ -110,15 +110,7 @@ def test_a_lone_surrogate_does_not_stop_the_page() -> None:
     page.encode("utf-8")
 
 
-def test_a_long_text_is_cut_and_says_so() -> None:
-    trial = made_trial("tau2/airline/1#0", transcript=(Turn("agent", "x" * 30_000),) * (records.TURNS + 5))
-    found = records.detail(trial)
-    assert len(found["turns"]) == records.TURNS
-    assert found["left_out"] == 5
-    assert found["turns"][0]["text"].endswith("10,000 more characters are in the trial's file")
-
-
-def test_the_reason_of_a_row() -> None:
+def test_rows_have_reasons_order_and_bounded_texts() -> None:
     assert records.row(made_trial("tau2/airline/1#0", success=False))["w"] == "communicate: the agent says 42"
     assert records.row(made_trial("tau2/airline/1#0"))["w"] == ""
     row = records.row(made_error("tau2/airline/1#0"))
@@ -127,12 +119,14 @@ def test_the_reason_of_a_row() -> None:
         "infrastructure_error",
         None,
     )
-
-
-def test_tasks_come_in_the_order_that_people_count_in() -> None:
     keys = ["tau2/airline/10#0", "tau2/airline/9#1", "tau2/airline/9#0", "tau2/airline/x\u00b2#0", "tau2/airline/#a#0"]
     ordered = sorted(map(made_trial, keys), key=records.order)
     assert [str(t.key).split("/")[-1] for t in ordered] == ["9#0", "9#1", "10#0", "#a#0", "x\u00b2#0"]
+    long = made_trial("tau2/airline/1#0", transcript=(Turn("agent", "x" * 30_000),) * (records.TURNS + 5))
+    found = records.detail(long)
+    assert len(found["turns"]) == records.TURNS
+    assert found["left_out"] == 5
+    assert found["turns"][0]["text"].endswith("10,000 more characters are in the trial's file")
 
 
 def test_caveats_of_a_comparison_are_on_the_page() -> None:
@@ -165,19 +159,16 @@ def test_an_error_counts_as_not_passed_and_a_skipped_trial_does_not_count() -> N
     text = Reader(render(Contents(trials=trials))).text
     assert "1 of 2; 95 % interval 9 % to 91 %" in text
     assert "1 / 2" in text
+    text = Reader(render(Contents(verdict=StoredVerdict("r", "inconclusive", True, (), ())))).text
+    assert "Inconclusive: the run does not pass" in text
+    text = Reader(render(Contents(verdict=StoredVerdict("r", "inconclusive", False, (), ())))).text
+    assert "Inconclusive: the run passes all the same" in text
 
 
 @pytest.mark.parametrize("status", ["infrastructure_error", "skipped"])
 def test_a_run_in_which_nothing_was_evaluated_has_a_page(status: str) -> None:
     page = render(Contents(trials=[made_trial("tau2/airline/1#0", status=status, reward_info=None, turn_latencies=())]))
     assert "Time of a turn" in page
-
-
-def test_an_inconclusive_verdict_says_what_it_does_to_the_run() -> None:
-    text = Reader(render(Contents(verdict=StoredVerdict("r", "inconclusive", True, (), ())))).text
-    assert "Inconclusive: the run does not pass" in text
-    text = Reader(render(Contents(verdict=StoredVerdict("r", "inconclusive", False, (), ())))).text
-    assert "Inconclusive: the run passes all the same" in text
 
 
 def test_findings_come_with_what_is_to_be_said_worst_first() -> None:

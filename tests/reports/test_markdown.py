@@ -195,17 +195,15 @@ def test_explanation_has_everything_that_is_known_and_only_that() -> None:
     assert "t4" not in text
     bare = explain(TrialResult(KEY, "evaluated", reward_info=Reward(1.0)))
     assert bare == "tau2/airline/12#0: reward 1"
-
-
-def test_a_call_that_failed_or_that_the_other_side_made_was_not_taken() -> None:
-    checks = tuple(RewardCheck("action", f"user: {name}()", True, counted=False) for name in ("reseat", "reboot"))
+    # What failed or the other side called was not taken.
+    taken = tuple(RewardCheck("action", f"user: {name}()", True, counted=False) for name in ("reseat", "reboot"))
     turns = (
         Turn("agent", calls=(ToolCall("reseat", {}, "a"),)),
         Turn("tool", "no such tool", call_id="a", tool="reseat", error=True, requestor="agent"),
         Turn("user", calls=(ToolCall("reboot", {}, "b"),)),
         Turn("tool", "ok", call_id="b", tool="reboot", requestor="user"),
     )
-    result = TrialResult(KEY, "evaluated", reward_info=Reward(0.0, checks=checks), transcript=turns)
+    result = TrialResult(KEY, "evaluated", reward_info=Reward(0.0, checks=taken), transcript=turns)
     lines = explain(result).splitlines()
     assert "1 of 2 expected actions were taken (not part of the reward); missing:" in lines
     assert "  user: reseat()" in lines

@@ -43,16 +43,10 @@ def test_a_conversation_is_shown_with_times_calls_and_reasons(run: Path) -> None
         "file: ",
     ):
         assert line in text
-
-
-def test_an_error_is_shown_and_a_file_will_do(run: Path) -> None:
-    path = Store(run).path(TrialKey.parse("made/odd/3#0"))
-    assert "error: the connection was refused" in command("show", path).out
-
-
-def test_of_a_task_the_trial_that_missed_is_shown(run: Path) -> None:
     text = command("show", "even/12", "--results", run).out
     assert text.startswith("2 trials of this task; the others: made/even/12#1\n\nmade/even/12#0: ")
+    path = Store(run).path(TrialKey.parse("made/odd/3#0"))
+    assert "error: the connection was refused" in command("show", path).out
 
 
 @in_one_test(
@@ -77,9 +71,6 @@ def test_long_messages_are_cut_unless_the_whole_is_asked_for() -> None:
     assert "    line 11\n    ... 28 more lines (--whole)" in cut
     assert "line 12" not in cut
     assert "    line 39" in whole
-
-
-def test_messages_move_no_cursor_and_fit_the_terminal() -> None:
     hostile = "\x1b[2J\x1b]0;title\x07" + "word " * 100
     result = made_trial(
         "made/even/1#0", transcript=(Turn("agent", hostile, calls=(ToolCall("a\x1bb", {"x": hostile}),)),)

@@ -78,7 +78,7 @@ def test_a_damaged_line_is_one_error_that_names_it(damage: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_regressed_and_flaky_tasks() -> None:
+def test_regressed_and_flaky_tasks_of_runs_measured_alike() -> None:
     runs = (
         entry(1, a=(4, 4), b=(4, 4), c=(4, 4), d=(0, 4)),
         entry(2, a=(4, 4), b=(0, 4), c=(4, 4), d=(0, 4)),
@@ -94,9 +94,6 @@ def test_regressed_and_flaky_tasks() -> None:
     assert shown(entry(1, a=(0, 4)), entry(2, b=(1, 1)), entry(3, a=(4, 4))) == [
         "success rate of the last 3 of 3 runs, this one last: 0.000 1.000 1.000"
     ]
-
-
-def test_runs_that_were_measured_otherwise_are_left_out_and_counted() -> None:
     assert shown(entry(1, "gpt", a=(4, 4)), entry(2, a=(1, 4)), entry(3, a=(2, 4))) == [
         "success rate of the last 2 of 2 runs, this one last: 0.250 0.500; 1 more run measured otherwise"
     ]

@@ -70,7 +70,7 @@ def test_without_a_limit_it_advises_only() -> None:
     assert (chosen.tier, chosen.refused, chosen.verdict) == ("advisory", False, "inconclusive")
 
 
-def test_a_kind_that_two_losses_do_not_prove_is_not_named() -> None:
+def test_a_kind_is_named_that_goes_with_losses_more_than_by_chance() -> None:
     results = pairs(*[(True, True)] * 16)
     for task in (20, 21):
         results += [trial(task, PLAIN, True), trial(task, NOISY, False, "tool-timeout", ("partial", "wrong")[task % 2])]
@@ -80,9 +80,6 @@ def test_a_kind_that_two_losses_do_not_prove_is_not_named() -> None:
         for result in (trial(task, PLAIN, True), trial(task, NOISY, True, "tool-timeout"))
     ]
     assert "2 trials lost: 2 after several kinds;" in gate(results).sentence
-
-
-def test_a_kind_that_goes_with_losses_is_named_however_few_trials_were_hit() -> None:
     results = pairs(*[(True, True)] * 6, kind="partial")
     for task in (30, 31):
         results += [trial(task, PLAIN, True), trial(task, NOISY, False, "wrong", "partial")]
@@ -90,11 +87,13 @@ def test_a_kind_that_goes_with_losses_is_named_however_few_trials_were_hit() -> 
     assert "2 trials lost: 2 after wrong;" in gate(results).sentence
 
 
-def test_errors_never_help() -> None:
+def test_errors_never_help_and_no_noise_is_reported() -> None:
     results = pairs(*[(True, True)] * 60)
     results[1] = dataclasses.replace(results[1], status="infrastructure_error", reward_info=None)
     found = gate(results)
     assert (found.verdict, "could not be evaluated" in found.sentence) == ("inconclusive", True)
+    results = [trial(1, PLAIN, True), trial(1, NOISY, True)]
+    assert "no call was hit" in gate(results).sentence
 
 
 def test_a_run_judges_the_plain_trials_and_the_loss() -> None:
@@ -104,11 +103,6 @@ def test_a_run_judges_the_plain_trials_and_the_loss() -> None:
     assert {found.name: found.verdict for found in verdict.gates} == {"min_pass": "pass", "robust": "regressed"}
     assert verdict.failed
     assert [is_counted(result, PAIR) for result in results[:2]] == [False, True]
-
-
-def test_no_noise_is_said() -> None:
-    results = [trial(1, PLAIN, True), trial(1, NOISY, True)]
-    assert "no call was hit" in gate(results).sentence
 
 
 @pytest.mark.slow  # a hundred exact tests

@@ -44,9 +44,6 @@ def test_every_spelling_reaches_the_settings(root: Path) -> None:
     crm = CrmOptions.of(s)
     assert (crm.scoring, crm.aided, crm.threshold) == ("fixed", True, 0.75)
     assert (crm.drift, crm.rot, crm.max_turns, crm.max_user_turns) == ("high", True, 7, 2)
-
-
-def test_none_takes_back_a_drift_of_the_table(root: Path) -> None:
     found = resolved(root, {"a2a_crm_drift": "none"}, table={"crm-drift": "low"})
     assert CrmOptions.of(found.settings).drift is None
 
@@ -119,7 +116,7 @@ def task(category: str = "handle_time", **more: object) -> CrmTask:
     )
 
 
-def test_the_policy_has_the_role_the_org_and_the_rules() -> None:
+def test_the_policy_has_role_org_rules_and_turns_and_no_gold() -> None:
     text = prompt.render_policy(task(), SCHEMA)
     assert "one of the company's own employees" in text
     assert "Case, Thing__c" in text
@@ -130,31 +127,25 @@ def test_the_policy_has_the_role_the_org_and_the_rules() -> None:
     assert '{"answer": []} says that there is none' in text
     assert "Q1 ends" not in text
     assert "005GOLD" not in text
-
-
-def test_aided_turns_and_roles() -> None:
     assert "Q1 ends in March" in prompt.render_policy(task(), SCHEMA, aided=True)
     assert "You have 5 turns" in prompt.render_policy(task(), SCHEMA, max_turns=5)
     external = prompt.render_policy(task("knowledge_qa"), SCHEMA)
     assert "a customer of the company" in external
     assert "ask back" in prompt.render_policy(task(interactive=True), SCHEMA)
     assert "What you need to know" not in prompt.render_policy(task(required=" "), SCHEMA)
-
-
-@pytest.mark.parametrize("category", ["private_customer_information", "confidential_company_knowledge"])
-def test_the_message_does_not_say_when_to_refuse(category: str) -> None:
-    """Upstream's plain prompt does not either: whether an agent knows by itself is what these tasks are about."""
-    text = prompt.render_policy(task(category, answers=()), SCHEMA).lower()
-    for word in ("privacy", "confidential", "decline", "refuse"):
-        assert word not in text
-
-
-def test_the_briefing_has_the_two_actions_and_no_gold() -> None:
     briefing = prompt.brief(task(), SCHEMA, domain="mini", aided=True)
     assert briefing.tools == TOOLS
     assert briefing.facts["task_id"] == "handle_time-01"
     assert briefing.facts["optional_context"] == "Q1 ends in March"
     assert "005GOLD" not in repr(briefing)
+
+
+@in_one_test("category", ["private_customer_information", "confidential_company_knowledge"])
+def test_the_message_does_not_say_when_to_refuse(category: str) -> None:
+    """Upstream's plain prompt does not either: whether an agent knows by itself is what these tasks are about."""
+    text = prompt.render_policy(task(category, answers=()), SCHEMA).lower()
+    for word in ("privacy", "confidential", "decline", "refuse"):
+        assert word not in text
 
 
 def result(*records: Mapping[str, object]) -> QueryResult:
@@ -174,9 +165,6 @@ def test_observations_read_as_upstreams() -> None:
     assert actions.render_result(result()) == "Salesforce instance output: []"
     assert one["X"] is None
     assert "attributes" in one
-
-
-def test_observations_are_never_cut_and_errors_have_code_and_message() -> None:
     many = [{"attributes": {}, "Id": str(n) * 100} for n in range(3000)]
     assert len(actions.render_result(result(*many))) > 1_000_000
     error = OrgError("INVALID_FIELD", "No such column 'X' on entity 'Case'.")
@@ -185,7 +173,7 @@ def test_observations_are_never_cut_and_errors_have_code_and_message() -> None:
     )
 
 
-@pytest.mark.parametrize("dialect", [name for name in dialects.names() if name != "crm_entropic"])
+@in_one_test("dialect", [name for name in dialects.names() if name != "crm_entropic"])
 def test_every_dialect_says_that_respond_speaks_to_the_user(dialect: str) -> None:
     briefing = prompt.brief(task(), SCHEMA, domain="mini")
     (part,) = dialects.get(dialect).encode_request(briefing, [UserSaid("Who?")])

@@ -83,13 +83,7 @@ expires = "2027-02-01"
 """
 
 
-def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        terms.QUARANTINE_FILE.read(tmp_path / "gone.toml")
-    assert str(refused.value) == f"quarantine {tmp_path / 'gone.toml'}: cannot be read: No such file or directory"
-
-
-def test_a_quarantine_file(tmp_path: Path) -> None:
+def test_a_quarantine_file_and_one_that_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "q.toml"
     path.write_text(GOOD)
     entries = terms.QUARANTINE_FILE.read(path)
@@ -99,6 +93,9 @@ def test_a_quarantine_file(tmp_path: Path) -> None:
     assert terms.entry_for("tau2/airline/13", entries, day) is None
     assert terms.entry_for("tau2/airline/12", entries, day + datetime.timedelta(1)) is None
     assert terms.entry_for("tau2/telecom/[mms]x[PERSONA:Hard]", entries, day) == entries[1], "ids hold brackets"
+    with pytest.raises(ConfigurationError) as refused:
+        terms.QUARANTINE_FILE.read(tmp_path / "gone.toml")
+    assert str(refused.value) == f"quarantine {tmp_path / 'gone.toml'}: cannot be read: No such file or directory"
 
 
 @pytest.mark.parametrize(

@@ -75,11 +75,8 @@ def test_other_words_tell_no_code(said: str) -> None:
     assert not tells_code([said], CODE)
 
 
-def test_leaks_tell_no_other_code() -> None:
+def test_leaks_tell_no_other_code_and_halves_are_put_together() -> None:
     assert not tells_code(LEAKS, "B4NN-W9YT")
-
-
-def test_halves_in_two_messages_are_reported() -> None:
     assert tells_code(["the beginning is K7QX", "and the end M2PD"], CODE)
 
 
