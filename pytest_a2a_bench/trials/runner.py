@@ -44,6 +44,7 @@ from pytest_a2a_bench.trials.trial import (
     Trial,
     TrialObserver,
     make_result,
+    refuse_unmeasured,
     refuse_unused,
     trial_metadata,
 )
@@ -204,6 +205,7 @@ class Runner:
             context = trial.converse(session, self._client.further)
             outcome = self._benchmark(trial.key.suite).run_trial(context)
             refuse_unused(context, outcome)
+            refuse_unmeasured(outcome)
         except Exception as exc:  # every kind of trouble becomes a status below
             outcome = Outcome(error=exc)
         finally:

@@ -24,6 +24,7 @@ from pytest_a2a_bench.errors import (
     PrerequisiteMissingError,
 )
 from pytest_a2a_bench.model import (
+    REWARD_TOLERANCE,
     Briefing,
     Event,
     Party,
@@ -331,6 +332,16 @@ def refuse_unused(context: TrialContext, outcome: Outcome) -> None:
             f"the suite {suite!r} does not offer its tools over MCP: its benchmark has to hand TrialContext.native "
             "to its Conversation; run it without --a2a-tools mcp"
         )
+
+
+def refuse_unmeasured(outcome: Outcome) -> None:
+    """Refuse an outcome without a usable reward, which no agent could have earned or missed.
+
+    :raises EvaluatorError: if there is neither an error nor a reward from 0 to 1 (NaN is none).
+    """
+    value = outcome.reward.value if outcome.reward is not None else None
+    if outcome.error is None and (value is None or not 0 <= value <= 1 + REWARD_TOLERANCE):
+        raise EvaluatorError(f"the benchmark gave the reward {value}; a number from 0 to 1 was expected")
 
 
 def _native_provenance(native: NativeTurns | None) -> dict[str, Any]:

@@ -188,6 +188,12 @@ def test_one_further_agent_of_a_role_is_known_without_its_name() -> None:
     assert agents("b", "c") == {"transfer": [["b", "http://b", "B 1"], ["c", "http://c", "B 1"]]}
 
 
+@in_one_test("reward", [None, Reward(float("nan")), Reward(-1.0), Reward(100.0)])
+def test_a_reward_that_is_none_is_no_miss_of_the_agent(make: Make, reward: Reward | None) -> None:
+    result = make(Outcome(reward=reward))[0].run(KEY)
+    assert (result.status, result.reward_info) == ("evaluator_error", None)
+
+
 def test_an_exception_becomes_a_result_with_its_traceback(make: Make, tmp_path: Path) -> None:
     runner, _, connection = make(ZeroDivisionError("ours"))
     result = runner.run(KEY)
