@@ -88,15 +88,12 @@ def test_a_wrong_value_is_another_valid_one() -> None:
     assert got in {row[key] for row in true}
 
 
-def test_noise_leaves_writes_and_failed_reads_unchanged() -> None:
+def test_noise_leaves_writes_and_failed_reads_unchanged_and_a_stale_answer_is_of_before() -> None:
     agent, made = Agent(AgentSaid(calls=(ToolCall("write", {}, "c1"),)), read(), AgentSaid("bye")), noise(wrong=1.0)
     made.around([], agent)
     made.around([ToolReturned("c1", "write", ORDERS)], agent)
     made.around([ToolReturned("c1", "read", ORDERS, error=True)], agent)
     assert not made.events
-
-
-def test_a_stale_answer_is_the_benchmark_s_of_before() -> None:
     agent, made = Agent(read(), AgentSaid("bye")), noise(stale=1.0)
     made.stale = lambda call: "[1]" if call.name == "read" else None
     made.around([], agent)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from commands import command
 from harness import Bench
+from one_test import in_one_test
 
 from pytest_a2a_bench.cli.main import harmless
 
@@ -138,7 +139,7 @@ def test_names_of_tasks_are_no_commands_either(desk: Bench) -> None:
     assert "azure" in result.stdout.str()
 
 
-@pytest.mark.parametrize("form", ["text", "json", "sarif", "markdown"])
+@in_one_test("form", ["text", "json", "sarif", "markdown"])
 def test_a_card_gives_no_command(tmp_path: Path, form: str) -> None:
     card = {"name": TEXT, "version": 3, TEXT: 1, "skills": [{"id": TEXT, "tags": TEXT}], "url": TEXT}
     (tmp_path / "card.json").write_text(json.dumps(card))

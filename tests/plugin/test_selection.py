@@ -142,21 +142,19 @@ def test_why_an_expression_chose_nothing_of_a_configured_agent(
     assert "is for your own tests" not in own.stdout.str()
 
 
-def test_a_gate_without_an_agent_says_that_it_judged_nothing(bench: Bench) -> None:
+def test_a_gate_without_an_agent_says_that_it_judged_nothing_and_a_misspelt_variable_warns(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench.makepyfile(test_own="def test_own(): pass")
     result = bench("--a2a-min-pass", "0.5")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["a2a: --a2a-min-pass: no trial ran, so nothing was judged; add --a2a-endpoint URL *"])
+    monkeypatch.setenv("A2A_ENDPONT", "builtin:noop")
+    result = bench()
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*PytestConfigWarning: A2A_ENDPONT: there is no such setting; did you mean *"])
 
 
 def test_a_marker_that_there_is_not(bench: Bench, noop_url: str) -> None:
     result = bench("--a2a-endpoint", noop_url, "-m", "conformanse", "--co")
     result.stdout.fnmatch_lines(["a2a: -m: there is no marker 'conformanse'; did you mean 'conformance'[?]"])
-
-
-def test_a_misspelt_variable_is_a_warning_of_a_run_without_us(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.makepyfile(test_own="def test_own(): pass")
-    monkeypatch.setenv("A2A_ENDPONT", "builtin:noop")
-    result = bench()
-    result.assert_outcomes(passed=1, warnings=1)
-    result.stdout.fnmatch_lines(["*PytestConfigWarning: A2A_ENDPONT: there is no such setting; did you mean *"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from one_test import in_one_test
@@ -60,7 +59,7 @@ def make(desk: Desk | None = None, **more: Any) -> Episode:
     return Episode("How many?", desk or Desk(), **more)
 
 
-def test_a_query_is_answered_with_what_the_org_says() -> None:
+def test_queries_are_answered_reported_and_counted() -> None:
     desk = Desk()
     episode = make(desk)
 
@@ -70,18 +69,29 @@ def test_a_query_is_answered_with_what_the_org_says() -> None:
     assert desk.asked == ["SELECT Id FROM Case"]
     assert episode.ended is None
     assert [turn.role for turn in episode.transcript] == ["agent", "tool"]
+    another = make()
+
+    (refused,) = another.step(calls(execute("BAD")))
+
+    assert refused == ToolReturned("c", "execute", "Salesforce instance output: MALFORMED_QUERY: no", True)
+    assert (another.counts.queries, another.counts.query_errors, another.counts.rows_read) == (1, 1, 0)
+    another = make()
+    another.step(calls(execute()))
+    another.step(calls(execute("BAD")))
+    another.step(AgentSaid("hm"))
+
+    assert another.counts.to_json() == {
+        "turns": 3,
+        "queries": 2,
+        "query_errors": 1,
+        "rows_read": 2,
+        "bad_format": 1,
+        "user_turns": 0,
+        "query_seconds": 0.5,
+    }
 
 
-def test_a_refused_query_is_reported_and_counted() -> None:
-    episode = make()
-
-    (expected,) = episode.step(calls(execute("BAD")))
-
-    assert expected == ToolReturned("c", "execute", "Salesforce instance output: MALFORMED_QUERY: no", True)
-    assert (episode.counts.queries, episode.counts.query_errors, episode.counts.rows_read) == (1, 1, 0)
-
-
-@pytest.mark.parametrize(
+@in_one_test(
     ("said", "found"),
     [
         (AgentSaid("The answer is 42."), "neither a query nor an answer"),
@@ -166,23 +176,6 @@ def test_an_interactive_conversation_goes_on_until_the_user_is_done() -> None:
     assert (episode.ended, episode.answer, user.heard) == ("user_stop", "three", ["one", "two", "three"])
     assert episode.counts.user_turns == 3
     assert [t.text for t in episode.transcript if t.role == "user"] == ["hello", RULE, "more", "and more"]
-
-
-def test_counts_are_plain_numbers() -> None:
-    episode = make()
-    episode.step(calls(execute()))
-    episode.step(calls(execute("BAD")))
-    episode.step(AgentSaid("hm"))
-
-    assert episode.counts.to_json() == {
-        "turns": 3,
-        "queries": 2,
-        "query_errors": 1,
-        "rows_read": 2,
-        "bad_format": 1,
-        "user_turns": 0,
-        "query_seconds": 0.5,
-    }
 
 
 SAID = st.one_of(

@@ -130,7 +130,7 @@ def with_user(run_trials: RunTrials, steps: list[Step]) -> tuple[TrialResult, Fa
         return one(run_trials("oracle", chosen, keys("mini_interactive", [TASK]))), llm
 
 
-def test_a_model_plays_the_user(run_trials: RunTrials) -> None:
+def test_a_model_plays_the_user_and_its_trouble_is_of_the_infrastructure(run_trials: RunTrials) -> None:
     result, llm = with_user(run_trials, [say("Hello?"), say("I mean last month."), say("###STOP###")])
 
     assert (result.success, result.termination_reason) == (True, "user_stop")
@@ -140,9 +140,6 @@ def test_a_model_plays_the_user(run_trials: RunTrials) -> None:
     system = llm.requests[0]["messages"][0]["content"]
     assert MINI[TASK].query in system
     assert MINI[TASK].answers[0] not in system
-
-
-def test_a_user_model_that_dies_is_trouble_of_the_infrastructure(run_trials: RunTrials) -> None:
     result, _ = with_user(run_trials, [say("Hello?"), *[status(500)] * 20])
 
     assert result.status == "infrastructure_error"

@@ -37,20 +37,14 @@ def test_tau2_is_not_imported() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_missing_split_lists_those_that_exist() -> None:
-    with pytest.raises(ConfigurationError, match=r"airline.*no split 'small'.*base, test, train"):
-        index.load_tasks("airline", "small")
-
-
-def test_the_splits_of_one_task() -> None:
-    assert index.splits_of("airline", "0") == ("base", "train")
-
-
-def test_an_unknown_domain_or_task_is_named() -> None:
+def test_an_unknown_domain_task_or_split_is_named() -> None:
     with pytest.raises(ConfigurationError, match=r"no domain 'nope'.*airline"):
         index.load_tasks("nope")
     with pytest.raises(ConfigurationError, match="no task '9999'"):
         index.load_task_json("airline", "9999")
+    with pytest.raises(ConfigurationError, match=r"airline.*no split 'small'.*base, test, train"):
+        index.load_tasks("airline", "small")
+    assert index.splits_of("airline", "0") == ("base", "train")
 
 
 def _package(root: Path, *, orchestrator: bool = True) -> Path:
@@ -68,23 +62,17 @@ def _domain(data: Path, name: str, tasks: list[str]) -> Path:
     return directory
 
 
-def test_upstream_layout_keeps_data_beside_the_sources(tmp_path: Path) -> None:
+def test_where_data_are_and_that_the_unrelated_package_has_none(tmp_path: Path) -> None:
     package = _package(tmp_path)
     _domain(tmp_path / "data", "airline", ["0"])
     assert index._inspect(package, None).data == tmp_path / "data"
-
-
-def test_data_directory_from_the_environment(tmp_path: Path) -> None:
     package = _package(tmp_path / "site")
     _domain(tmp_path / "elsewhere", "airline", ["0"])
     assert index._inspect(package, str(tmp_path / "elsewhere")).data == tmp_path / "elsewhere"
     with pytest.raises(ConfigurationError, match="TAU2_DATA_DIR"):
         index._inspect(package, str(tmp_path / "nowhere"))
-
-
-def test_the_unrelated_package_is_recognised(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"not tau2-bench.*unrelated"):
-        index._inspect(_package(tmp_path, orchestrator=False), None)
+        index._inspect(_package(tmp_path / "other", orchestrator=False), None)
 
 
 def test_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,15 +136,12 @@ def test_a_conversation_that_comes_to_its_end(tmp_path: Path) -> None:
     )
 
 
-def test_an_agent_that_fails(tmp_path: Path) -> None:
+def test_an_agent_that_fails_and_a_server_that_breaks(tmp_path: Path) -> None:
     result = hold(Agent([UPDATE], fail), tmp_path)
     assert (result.status, result.termination_reason) == ("evaluated", "agent_error")
     # What it did natively is done: the transcript has it.
     assert [call.name for call in result.tool_calls] == ["update_task_status"]
-
-
-def test_a_server_that_breaks(tmp_path: Path) -> None:
-    result = hold(Agent([UPDATE], lambda request: response("", "500 Oops")), tmp_path)
+    result = hold(Agent([UPDATE], lambda request: response("", "500 Oops")), tmp_path / "broken")
     assert result.status == "infrastructure_error"
     assert [call.name for call in result.tool_calls] == ["update_task_status"]
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fake_llm import say
 from llm_agent import agents_model
+from one_test import in_one_test
 from tau2_table import Table, load
 from trials import RunTrials
 
@@ -62,7 +63,7 @@ def test_a_hand_that_never_saw_the_reader_is_understood_in_29_of_30() -> None:
     assert (len(looked) <= 1, len(message) <= 1) == (True, True), (looked, message)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "said",
     [
         "Please check your APN settings and tell me what you see.",
@@ -89,7 +90,7 @@ def test_looking_changes_nothing(said: str) -> None:
     assert changes(said, []) == []
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("said", "before", "calls"),
     [
         ("Turn off Wi-Fi.", [], []),
@@ -108,7 +109,7 @@ def test_the_user_touches_no_setting_that_is_right_already(said: str, before: li
     assert changes(said, before) == calls
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("said", "calls"),
     [
         ('Please run grant_app_permission(app_name="messaging", permission="sms").', 1),

@@ -109,7 +109,7 @@ def test_a_right_offer_is_taken_and_nothing_is_said_beside_it(golds: Golds, text
     assert "I don't have that" not in reply
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("golds", "text"),
     [
         (CANCEL, "Shall I send you a certificate of $100 as a gesture?"),
@@ -189,12 +189,11 @@ def test_another_recommendation_is_not_followed(text: str) -> None:
     assert script().hear(text) != APPLY
 
 
-def test_a_tool_that_was_unlocked_is_called_with_what_was_said() -> None:
+def test_tools_that_were_unlocked_are_called_with_what_was_said_in_their_order() -> None:
     assert script().hear("Please submit_dispute_0589 for another transaction, which was late.") != DISPUTE
     assert script().hear("Please use submit_dispute_0589 for txn_1: late.") == DISPUTE
-
-
-def test_several_at_once_in_their_order() -> None:
+    user = script()
+    assert "Please make sure that everything is done" in str(user.hear("Everything that can be done for you is done."))
     user = script()
     first = user.hear("Apply for the credit card Bronze Card, then use submit_dispute_0589 for txn_1 (late).")
     assert (first, user.after_action(["ok"])) == (APPLY, DISPUTE)
@@ -209,17 +208,9 @@ def test_a_repeated_wish_is_carried_out_on_each_request() -> None:
         assert "I have done that" in str(user.after_action(["submitted"]))
 
 
-def test_it_waits_for_what_is_still_to_do() -> None:
-    user = script()
-    assert "Please make sure that everything is done" in str(user.hear("Everything that can be done for you is done."))
-
-
-def test_a_phone_is_no_matter_of_forms() -> None:
+def test_a_phone_is_no_matter_of_forms_and_arguments_that_are_no_json_are_left_alone() -> None:
     assert device.own_deeds([("reboot_device", {})], ["check_status_bar", "reboot_device"]) == []
     assert device.own_deeds([APPLY, ("other", {})], TOOLS) == [Act(*APPLY)]
-
-
-def test_arguments_that_are_no_json_are_left_alone() -> None:
     odd = Act("submit_form", {"arguments": "{not json", "amount": 5, "nothing": None})
     assert device.asked_for("Submit the form for 5.", [odd], "") == (odd,)
     assert device.asked_for("Submit the form for 6.", [odd], "") == ()

@@ -123,7 +123,7 @@ def test_refusal(org: LocalOrg, query: str, code: str, text: str) -> None:
     assert (caught.value.code, caught.value.message.split("\n")[-1]) == (code, text)
 
 
-@pytest.mark.parametrize("item", ["COUNT(Id)", "MAX(CreatedDate) m", "Id, COUNT(Id)", "(SELECT Id FROM Cases)"])
+@in_one_test("item", ["COUNT(Id)", "MAX(CreatedDate) m", "Id, COUNT(Id)", "(SELECT Id FROM Cases)"])
 def test_a_document_that_no_search_returns_is_the_searchs_fault(org: LocalOrg, item: str) -> None:
     with pytest.raises(OrgError) as caught:
         org.run(f"FIND {{ab}} RETURNING Account({item})")
@@ -149,7 +149,7 @@ def test_filters_that_filter_nothing_here_are_taken(org: LocalOrg, clause: str) 
     assert org.run(f"{plain_search} {clause}").records == org.run(plain_search).records != ()
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("query", "message"),
     [
         (

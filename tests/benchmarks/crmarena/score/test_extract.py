@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -87,13 +86,13 @@ READ: dict[str, list[tuple[str, tuple[str, ...]]]] = {
 }
 
 
-@pytest.mark.parametrize("category", READ)
+@in_one_test("category", READ)
 def test_values_are_read_by_their_form(category: str) -> None:
     found = [(said, wanted, read_values(CATEGORIES[category], said)) for said, wanted in READ[category]]
     assert [(said, read) for said, wanted, read in found if read != wanted] == []
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "form",
     [
         "{a}\n{b}",
@@ -107,7 +106,7 @@ def test_values_are_read_by_their_form(category: str) -> None:
         '{{"answer": ["{a}", "{b}"]}}',
     ],
 )
-@pytest.mark.parametrize(
+@in_one_test(
     ("category", "one", "other"),
     [
         ("handle_time", A, B),
@@ -126,7 +125,7 @@ def test_values_are_read_by_their_form(category: str) -> None:
 )
 def test_two_answers_are_both_kept(category: str, one: str, other: str, form: str) -> None:
     if other == "OR" and form.startswith("The answer is"):
-        pytest.skip("in a sentence OR is a word")
+        return  # in a sentence OR is a word
     for first, second in ((one, other), (other, one)):
         assert set(read_values(CATEGORIES[category], form.format(a=first, b=second))) == {one, other}
 
@@ -151,9 +150,10 @@ def test_json_is_what_an_answer_says(said: str, read: tuple[str, ...]) -> None:
     assert read_values(CATEGORIES["handle_time"], said) == read
 
 
-def test_an_object_without_an_answer_is_none() -> None:
+def test_an_object_without_an_answer_is_none_and_the_size_of_one_is_bounded() -> None:
     assert read_structured('{"answers": ["x"]}') is None
     assert read_structured("answer: x") is None
+    assert read_values(CATEGORIES["handle_time"], "x " * LIMIT + A) == ()
 
 
 PIECES = st.sampled_from(
@@ -168,7 +168,3 @@ def test_no_answer_raises(said: str, name: str) -> None:
     read = read_values(CATEGORIES[name], said)
     assert all(isinstance(value, str) for value in read)
     assert len(set(read)) == len(read)
-
-
-def test_the_size_of_an_answer_is_bounded() -> None:
-    assert read_values(CATEGORIES["handle_time"], "x " * LIMIT + A) == ()
