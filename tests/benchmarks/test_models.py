@@ -83,12 +83,9 @@ def test_an_answer_without_a_verdict_for_each_outcome_is_refused(text: str, prob
     assert problem in str(caught.value)
 
 
-def test_one_result_for_one_outcome_must_be_about_it() -> None:
+def test_one_result_must_be_about_its_outcome_and_outcomes_of_one_text_have_one_each() -> None:
     with pytest.raises(UnusableAnswerError, match="no result has the expectedOutcome"):
         read_results(json.dumps(results(True, outcomes=["1 bag was booked"])), ["The agent was right."])
-
-
-def test_outcomes_of_the_same_text_have_a_result_each() -> None:
     twice = ["It is so.", "It is so."]
     assert [result.met for result in read_results(json.dumps(results(True, False, outcomes=twice)), twice)] == [
         True,

@@ -32,22 +32,18 @@ def keys(signed_url: str, tmp_path: Path) -> Path:
     return path
 
 
-def test_signatures_are_verified_with_keys_from_a_file_or_a_url(bench: Bench, signed_url: str, keys: Path) -> None:
-    for source in (keys, signed_url + KEYS):
-        run = ("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN", "--a2a-set", f"card-jwks={source}")
-        bench(*run).assert_outcomes(passed=8)
-
-
-def test_a_relative_file_of_the_ini_is_below_the_root(bench: Bench, signed_url: str, keys: Path) -> None:
-    (bench.path / "keys.json").write_text(keys.read_text())
-    bench.makepyprojecttoml("[tool.a2a-bench]\ncard-jwks = 'keys.json'\n")
-    bench("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN-004").assert_outcomes(passed=1)
-
-
-def test_without_keys_nothing_is_said_about_what_they_prove(bench: Bench, signed_url: str) -> None:
+def test_signatures_are_verified_with_keys_from_a_file_a_url_or_the_ini_and_skipped_without(
+    bench: Bench, signed_url: str, keys: Path
+) -> None:
     result = bench("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN", "-rs")
     result.assert_outcomes(passed=5, skipped=3)
     result.stdout.fnmatch_lines(["*no keys to verify the signatures with; set card-jwks*"])
+    for source in (keys, signed_url + KEYS):
+        run = ("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN", "--a2a-set", f"card-jwks={source}")
+        bench(*run).assert_outcomes(passed=8)
+    (bench.path / "keys.json").write_text(keys.read_text())
+    bench.makepyprojecttoml("[tool.a2a-bench]\ncard-jwks = 'keys.json'\n")
+    bench("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN-004").assert_outcomes(passed=1)
 
 
 def test_a_signature_that_does_not_verify_fails(bench: Bench, keys: Path) -> None:

@@ -26,11 +26,11 @@ def gate_of(run: Bench, name: str) -> dict[str, Any]:
     "process", [(), pytest.param(("-n2", "--a2a-concurrency=3"), marks=pytest.mark.slow)], ids=["alone", "workers"]
 )
 @pytest.mark.parametrize(("kind", "word", "code"), [("ok", "pass", 0), ("bad", "below the floor", 1)])
-def test_a_floor_that_is_decided_ends_the_run(
+def test_a_floor_that_is_decided_ends_the_run_and_files_say_so(
     desk: Bench, process: tuple[str, ...], kind: str, word: str, code: int
 ) -> None:
     desk.tasks(named(kind, process))
-    result = desk(*process, "--a2a-min-pass=0.5", "--a2a-trials=auto:1", "--junitxml=j.xml")
+    result = desk(*process, "--a2a-min-pass=0.5", "--a2a-trials=auto:1", "--junitxml=j.xml", "--a2a-html=page.html")
     assert result.ret == code
     held, data, gate = len(log_of(desk)), verdict_of(desk), gate_of(desk, "min_pass")
     # Decided after about eight; each worker may have begun what it runs ahead and the next item.
@@ -46,6 +46,19 @@ def test_a_floor_that_is_decided_ends_the_run(
     skipped = [c for c in junit_cases(desk.path / "j.xml").values() for child in c if child.tag == "skipped"]
     reasons = [child.get("message") or "" for case in skipped for child in case]
     assert sum("decided: min_pass" in reason for reason in reasons) == 30 - held
+    page = (desk.path / "page.html").read_text()
+    assert "did not have to run" in page
+    assert "of 30 trials did not run: every gate was decided before" in page
+    assert "they need a judge" not in page
+    command("gate", "a2a-results", "--write-baseline", "b.json")  # the run did end
+    kept = json.loads(Path("b.json").read_text())["tasks"]
+    assert sum(len(t["outcomes"]) for t in kept.values()) == held
+    # What is stored is judged as the run was; what was not asked then may not be told by what was held.
+    command("gate", "a2a-results", "--min-pass", "0.5", code=code)
+    assert gate_of(desk, "min_pass") == gate
+    command("gate", "a2a-results", "--min-pass", "0.5", "--min-pass-k", "1=0.5", code=1)
+    assert gate_of(desk, "min_pass") == gate
+    assert gate_of(desk, "min_pass_k[1]")["verdict"] == "inconclusive"
 
 
 def test_a_resumed_run_goes_on_in_the_same_order(desk: Bench) -> None:
@@ -59,19 +72,6 @@ def test_a_resumed_run_goes_on_in_the_same_order(desk: Bench) -> None:
     assert gate_of(desk, "min_pass")["decided_after"] == after
     again = json.loads((desk.path / "a2a-results" / "run.json").read_text())
     assert (again["order"], again["keys"]) == (run["order"], run["keys"])
-
-
-@pytest.mark.parametrize(("kind", "code"), [("ok", 0), ("bad", 1)])
-def test_stored_trials_are_judged_as_the_run_was(desk: Bench, kind: str, code: int) -> None:
-    desk.tasks(named(kind))
-    assert desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1").ret == code
-    gate = gate_of(desk, "min_pass")
-    command("gate", "a2a-results", "--min-pass", "0.5", code=code)
-    assert gate_of(desk, "min_pass") == gate
-    # What was not asked then may not be told by what was held.
-    command("gate", "a2a-results", "--min-pass", "0.5", "--min-pass-k", "1=0.5", code=1)
-    assert gate_of(desk, "min_pass") == gate
-    assert gate_of(desk, "min_pass_k[1]")["verdict"] == "inconclusive"
 
 
 def test_a_run_file_of_another_run_decides_nothing(desk: Bench) -> None:
@@ -90,19 +90,6 @@ def pytest_runtest_setup(item):
     result = desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1")
     assert len(log_of(desk)) == 30
     result.stdout.fnmatch_lines(["*could decide nothing early: *run.json is of another run (another)*"])
-
-
-def test_files_of_trials_that_were_left_out_say_so(desk: Bench) -> None:
-
-    desk.tasks(named("ok"))
-    desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1", "--a2a-html=page.html")
-    command("gate", "a2a-results", "--write-baseline", "b.json")  # the run did end
-    kept = json.loads(Path("b.json").read_text())["tasks"]
-    assert sum(len(t["outcomes"]) for t in kept.values()) == len(log_of(desk))
-    page = (desk.path / "page.html").read_text()
-    assert "did not have to run" in page
-    assert "of 30 trials did not run: every gate was decided before" in page
-    assert "they need a judge" not in page
 
 
 def test_no_trial_begins_that_could_cost_more_than_is_left(desk: Bench) -> None:

@@ -50,24 +50,23 @@ def test_it_runs_gates_and_reports(shop: Bench) -> None:
     assert "a2a.category" in (shop.path / "junit.xml").read_text()
 
 
-def test_its_setting_is_one_like_any_other(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop.refused("--a2a-set=shop-patience=none").fnmatch_lines(
-        ["ERROR: --a2a-set shop-patience: 'none' is not a whole number*"]
-    )
-    monkeypatch.setenv("A2A_SHOP_PATIENCE", "1")
-    result = shop("-k", "status")
-    result.assert_outcomes(failed=1)  # one turn is a tool call, and nothing was said yet
-
-
 def test_a_setting_of_another_benchmark_is_refused(shop: Bench) -> None:
     benchmark = shop.path / "shop.py"
     benchmark.write_text(benchmark.read_text().replace("patience:", "max_turns:").replace('"shop_"', '"crm_"'))
     assert "suite 'shop': there is another setting 'crm-max-turns' already" in shop.refused().str()
 
 
-def test_its_categories_and_domain_choose(shop: Bench) -> None:
+def test_its_categories_and_domain_choose_and_its_setting_is_one_like_any_other(
+    shop: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop("-m", "question and orders", "test_shop.py").assert_outcomes(passed=1, deselected=2)
     assert shop("--a2a-min-pass=sales=0.5", "test_shop.py").ret == pytest.ExitCode.USAGE_ERROR
+    shop.refused("--a2a-set=shop-patience=none").fnmatch_lines(
+        ["ERROR: --a2a-set shop-patience: 'none' is not a whole number*"]
+    )
+    monkeypatch.setenv("A2A_SHOP_PATIENCE", "1")
+    result = shop("-k", "status")
+    result.assert_outcomes(failed=1)  # one turn is a tool call, and nothing was said yet
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from builtin_server import served
 from harness import Bench, log_of
+from one_test import in_one_test
 from raw_agent import raw_agent, response
 
 NOWHERE = "http://127.0.0.1:9"
@@ -16,7 +17,7 @@ def test_an_unreachable_endpoint_is_found_once(desk: Bench) -> None:
     assert not (desk.path / "a2a-results").exists()
 
 
-@pytest.mark.parametrize("flag", ["--co", "--fixtures", "--setup-plan", "--markers", "--fixtures-per-test"])
+@in_one_test("flag", ["--co", "--fixtures", "--setup-plan", "--markers", "--fixtures-per-test"])
 def test_nothing_is_asked_when_nothing_runs(desk: Bench, flag: str) -> None:
     assert desk("--a2a-endpoint", NOWHERE, flag).ret == 0
 
@@ -78,7 +79,7 @@ def test_a_key_in_the_endpoints_query_is_not_shown(bench: Bench, noop_url: str) 
         assert "s3cret" not in result.stdout.str() + result.stderr.str()
 
 
-@pytest.mark.parametrize("options", [(), ("--a2a-suite=conformance",)])
+@in_one_test("options", [(), ("--a2a-suite=conformance",)])
 def test_an_agent_at_the_servers_root_is_not_the_one_that_was_meant(
     desk: Bench, noop_url: str, options: tuple[str, ...]
 ) -> None:
@@ -105,6 +106,6 @@ def test_an_interfaces_own_url_is_an_endpoint_too(desk: Bench) -> None:
     assert "s3cret" not in result.stdout.str()
 
 
-@pytest.mark.parametrize("options", [(), ("--a2a-suite=conformance", "-k", "CARD-001")])
+@in_one_test("options", [(), ("--a2a-suite=conformance", "-k", "CARD-001")])
 def test_the_header_names_the_card_and_the_interface(desk: Bench, noop_url: str, options: tuple[str, ...]) -> None:
     desk(*options).stdout.fnmatch_lines([f"a2a: card {noop_url}{CARD}; interface A2A 1.0 jsonrpc at {noop_url}*"])

@@ -64,7 +64,9 @@ def test_airline_is_replayed_to_the_same_rewards(bench: Bench) -> None:
     assert record_and_replay(bench, chosen, "-n2") == len(chosen)
 
 
-def test_a_changed_request_is_an_error_with_the_difference(bench: Bench, oracle: Bench) -> None:
+def test_a_changed_request_is_an_error_with_the_difference_and_no_recording_is_judged(
+    bench: Bench, oracle: Bench
+) -> None:
     only = "a2a/mock::test_mock[create_task_1-t0]"
     oracle(only, "--a2a-record=tapes").assert_outcomes(passed=1)
     result = bench("--a2a-replay=tapes", only, "--a2a-set=tag-trials=on", "--a2a-set=history=full")
@@ -76,10 +78,6 @@ def test_a_changed_request_is_an_error_with_the_difference(bench: Bench, oracle:
     result = bench("--a2a-replay=tapes", "a2a/mock::test_mock[update_task_1-t0]")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*has no cassette of it; record it with --a2a-record*"])
-
-
-def test_the_protocol_is_not_judged_on_recordings(bench: Bench, oracle: Bench) -> None:
-    oracle("a2a/mock::test_mock[create_task_1-t0]", "--a2a-record=tapes")
     bench.refused("--a2a-replay=tapes", "-m", "conformance").fnmatch_lines(
         ["*the protocol is judged on a real agent, not on recordings*"]
     )

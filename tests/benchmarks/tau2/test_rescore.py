@@ -92,21 +92,16 @@ def test_conversations_without_an_evaluation_are_kept_and_named(
     assert statuses == ["evaluator_error", "infrastructure_error", "evaluated"]
 
 
-def test_a_directory_that_is_in_use_is_not_written_to(
+def test_a_directory_in_use_is_not_written_to_and_a_damaged_conversation_is_no_reward_of_0(
     some: list[TrialResult], run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = write_run(tmp_path / "other", some[:1], run_id="other")
     assert main(["gate", "--rescore", str(run), "-o", str(other)]) == 2
     assert "is not empty" in capsys.readouterr().err
     assert manifest.load_selected(other).manifest.run_id == "other"
-
-
-def test_a_damaged_conversation_is_no_reward_of_0(
-    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     assert some[1].simulation is not None
     damaged = dataclasses.replace(some[1], simulation={**some[1].simulation, "messages": "gone"})
-    directory = write_run(tmp_path / "run", [damaged])
+    directory = write_run(tmp_path / "damaged", [damaged])
     assert main(["gate", "--rescore", str(directory)]) == 2
     assert "cannot read the conversation" in capsys.readouterr().out
 
