@@ -16,7 +16,14 @@ from pytest_a2a_bench.config.settings import DIALECTS, NOISY, PLAIN
 from pytest_a2a_bench.config.values import shard_of
 from pytest_a2a_bench.plugin import state
 from pytest_a2a_bench.plugin.items import uses_agent
-from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below, judge_protocol
+from pytest_a2a_bench.plugin.shim import (
+    SuiteModule,
+    all_modules,
+    describe_fixture,
+    fixture_definition,
+    is_below,
+    judge_protocol,
+)
 from pytest_a2a_bench.plugin.state import TRIAL, BenchRun
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.gates.early import draw_order
@@ -79,6 +86,7 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
         *run.collected.problems,
         *own,
         *_missing_ids(run),
+        *_unused_suites(session.config, run),
         *_doubled_keys(found.trials),
         *_scopes(found.users),
         *_one_for_several(found.users, run),
@@ -158,6 +166,19 @@ def _missing_ids(run: BenchRun) -> Iterator[str]:
             if not run.settings.noise and re.search(rf"\[(?:{PLAIN}|{NOISY})-", wanted):
                 why += " and without --a2a-noise"
         yield f"not found: {wanted} ({why}; pytest --co lists what there is)"
+
+
+def _unused_suites(config: pytest.Config, run: BenchRun) -> Iterator[str]:
+    """Yield a problem for each name of ``--a2a-suite`` that only tests could use, and none does.
+
+    A table's names are for every run of a project, also of a part of its tests.
+    """
+    if run.plan.named or not config.getoption("a2a_suite", None) or any("::" in each for each in config.args):
+        return
+    built_in = {name for module in all_modules() for name in (module.suite, module.domain)}
+    for name in run.settings.suite:
+        if name not in built_in | run.collected.groups:
+            yield f"--a2a-suite={name}: nothing built-in runs it, and no collected test has its marker"
 
 
 def _doubled_keys(trials: list[pytest.Item]) -> Iterator[str]:

@@ -218,6 +218,8 @@ def adopt_item(item: pytest.Item) -> None:
         check_items.adopt(item, parameters[CHECK_FIXTURE])
     elif items.KEY_FIXTURE in parameters:
         items.adopt(item, parameters[items.KEY_FIXTURE])
+    if TRIAL in item.stash:
+        run.collected.groups |= {item.stash[TRIAL].key.suite, item.stash[TRIAL].task.domain}
     if item.config.getoption("keyword"):
         nodes, marks = item.listchain(), item.iter_markers()
         names = {*(n.name for n in nodes), *(m.name for m in marks), *item.listextrakeywords()}

@@ -202,6 +202,7 @@ class Collected:
     :param notes: remarks about the selection for the user.
     :param names: the names that ``-k`` looks at, of all collected items; gathered only where it is given.
     :param shared: those of the names that all trials of a domain have, by domain; gathered only where ``-k`` is given.
+    :param groups: suites and domains of all collected trials, deselected or not.
     :param left_out: how many built-in items gave way to the user's own tests of the same trials.
     :param exchanges: how many exchanges workers compared with and without a gateway.
     :param used: whether an item uses the endpoint.
@@ -214,6 +215,7 @@ class Collected:
     notes: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     shared: dict[str, set[str]] = field(default_factory=dict)
+    groups: set[str] = field(default_factory=set)
     left_out: int = 0
     exchanges: int = 0
     used: bool = False

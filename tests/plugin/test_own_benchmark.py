@@ -50,6 +50,11 @@ def test_it_runs_gates_and_reports(shop: Bench) -> None:
     assert "a2a.category" in (shop.path / "junit.xml").read_text()
 
 
+def test_a_suite_that_no_test_runs_is_refused(shop: Bench) -> None:
+    shop.makepyfile(test_shop="def test_nothing(): pass")
+    shop.refused("--a2a-suite=orders").fnmatch_lines(["ERROR: --a2a-suite=orders: nothing built-in runs it, and no *"])
+
+
 def test_a_setting_of_another_benchmark_is_refused(shop: Bench) -> None:
     benchmark = shop.path / "shop.py"
     benchmark.write_text(benchmark.read_text().replace("patience:", "max_turns:").replace('"shop_"', '"crm_"'))
