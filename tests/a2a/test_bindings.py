@@ -42,24 +42,16 @@ def say(connection: AgentConnection, text: str) -> AgentReply:
     return connection.session().send([Part.of_text(text)])
 
 
-def test_message_reply(wired: AgentConnection) -> None:
+def test_answers_of_every_shape(wired: AgentConnection) -> None:
     reply = say(wired, "echo hello")
     assert (reply.kind, reply.state, reply.text) == ("message", None, "hello")
     assert "hello" in reply.raw
-
-
-@in_one_test("word", ["task", "both", "status"])
-def test_task_reply_is_artifact_else_status_and_never_chatter(wired: AgentConnection, word: str) -> None:
-    reply = say(wired, f"{word} hello")
-    assert (reply.kind, reply.state, reply.text) == ("task", "completed", "hello")
-
-
-def test_data_comes_back_as_it_was(wired: AgentConnection) -> None:
+    # A task's artifact, else its status, and never chatter.
+    for word in ("task", "both", "status"):
+        reply = say(wired, f"{word} hello")
+        assert (reply.kind, reply.state, reply.text) == ("task", "completed", "hello")
     reply = say(wired, 'data {"data": {"a": [1, null, "x"]}, "b": true}')
     assert [p.data for p in reply.parts] == [{"data": {"a": [1, None, "x"]}, "b": True}]
-
-
-def test_chunks_are_put_together(wired: AgentConnection) -> None:
     assert "".join(p.text for p in say(wired, "chunks one |two |three").parts) == "one two three"
 
 
@@ -93,13 +85,10 @@ def test_outcome_of_the_agent_is_not_infrastructure(wired: AgentConnection, word
     assert caught.value.state == state
 
 
-def test_auth_required_is_an_authentication_error(wired: AgentConnection) -> None:
+def test_other_ends_of_a_turn(wired: AgentConnection) -> None:
     with pytest.raises(AuthenticationError, match="log in first") as caught:
         say(wired, "auth log in first")
     assert not caught.value.refused
-
-
-def test_crash_of_the_agent_is_infrastructure(wired: AgentConnection) -> None:
     with pytest.raises(InfrastructureError):
         say(wired, "crash boom")
 

@@ -100,11 +100,9 @@ def test_urls_that_cannot_be_called_are_put_right_and_noted(url: str, read_as: s
     card = parse_card({"url": url}, URL)
     assert card.interfaces[0].url == read_as
     assert repr(url) in card.notes[0]
-
-
-def test_grpc_address_is_left_as_it_is_but_for_wildcards() -> None:
-    raw = {"supportedInterfaces": [{"url": "0.0.0.0:50051", "protocolBinding": "GRPC"}]}
-    assert interfaces(raw) == [("agent.example:50051", "grpc", "1.0")]
+    # A gRPC address is left as it is but for wildcards.
+    grpc = {"supportedInterfaces": [{"url": "0.0.0.0:50051", "protocolBinding": "GRPC"}]}
+    assert interfaces(grpc) == [("agent.example:50051", "grpc", "1.0")]
 
 
 @pytest.mark.parametrize("raw", [[], None, "x", {}, {"name": "x"}, {"url": ""}, {"url": "http://[bad"}])
@@ -242,13 +240,10 @@ def test_both_views_of_a_card_are_judged() -> None:
     old = {(f.rule, f.found) for f in subject.findings if f.rule.startswith("V03-")}
     assert old == {(f.rule, f"without A2A-Version: {f.found}") for f in alone.findings if f.rule.startswith("V03-")}
     assert any(f.rule == "CARD-003" and not f.found.startswith("without") for f in subject.findings)
-
-
-def test_a_card_for_one_version_has_one_view() -> None:
     with raw_agent(serving("1.0"), {}) as agent:
-        subject = look_at(ClientConfig(endpoint=agent.url))
-    assert subject.interfaces == ("1.0 JSONRPC",)
-    assert not any(f.rule.startswith("V03-") or f.found.startswith("without") for f in subject.findings)
+        single = look_at(ClientConfig(endpoint=agent.url))
+    assert single.interfaces == ("1.0 JSONRPC",)
+    assert not any(f.rule.startswith("V03-") or f.found.startswith("without") for f in single.findings)
 
 
 def test_a_card_that_is_refused_in_both_says_why(connect: Connect) -> None:
@@ -282,13 +277,9 @@ def silent() -> Iterator[RawAgent]:
 def test_silence_is_an_unreachable_endpoint(silent: RawAgent, connect: Connect, limit: str) -> None:
     with pytest.raises(EndpointUnreachableError, match=SILENCE):
         connect(silent.url, **{limit: 0.3}).card()
-
-
-def test_a_turn_does_not_claim_its_own_time_for_it(silent: RawAgent, connect: Connect) -> None:
-    session = connect(silent.url, timeout=0.3).session()
-    # The agent would answer at the end of the turn's time, with 503 and not with silence.
+    # A turn does not claim its own time for it: the agent would answer at its end, with 503 and not with silence.
     with pytest.raises(EndpointUnreachableError, match=SILENCE):
-        session.send(HELLO, timeout=300)
+        connect(silent.url, **{limit: 0.3}).session().send(HELLO, timeout=300)
 
 
 def test_waiting_outlives_silence(silent: RawAgent, connect: Connect) -> None:
@@ -417,14 +408,6 @@ def test_the_interface_is_tried_before_the_first_message(connect: Connect) -> No
             connect(agent.url).wait_until_ready()
 
 
-def test_a_gateway_with_nobody_behind_it_is_no_agent(connect: Connect) -> None:
-    with (
-        raw_agent(lambda _: response("nobody", "502 Bad Gateway", "text/plain")) as agent,
-        pytest.raises(TransportError, match="502"),
-    ):
-        connect(agent.url).wait_until_ready()
-
-
 @pytest.mark.parametrize("status", ["200 OK", "400 Bad Request", "401 Unauthorized", "404 Not Found", "500 Oh"])
 def test_any_other_answer_means_that_the_agent_is_there(connect: Connect, status: str) -> None:
     with raw_agent(lambda _: response("what?", status, "text/plain")) as agent:
@@ -437,9 +420,12 @@ def test_any_other_answer_means_that_the_agent_is_there(connect: Connect, status
 def test_an_interface_that_starts_late_is_waited_for(connect: Connect) -> None:
     def handler(request: Request) -> bytes:
         late = len(agent.messages) > 2
-        return rpc(MESSAGE, request) if late else response("nobody", "503 Service Unavailable", "text/plain")
+        return rpc(MESSAGE, request) if late else response("nobody", "502 Bad Gateway", "text/plain")
 
     with raw_agent(handler) as agent:
+        # A gateway with nobody behind it is no agent.
+        with pytest.raises(TransportError, match="502"):
+            connect(agent.url).wait_until_ready()
         connection = connect(agent.url)
         connection.wait_until_ready(60)
         assert connection.session().send(HELLO).text == "fine"

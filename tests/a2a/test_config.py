@@ -49,6 +49,7 @@ def test_from_settings_reads_the_token_and_origins_from_the_environment() -> Non
     environ = {"MY_TOKEN": " secret \n", "A2A_ALLOWED_ORIGINS": "https://a, https://b:1,"}
     config = ClientConfig.from_settings(settings, environ)
     assert config.auth == Credentials("secret", "MY_TOKEN")
+    assert "secret" not in f"{config!r} {config} {config.auth!r}"
     assert (config.timeout, config.protocol, config.wait) == (7, "0.3", 3)
     assert config.allowed_origins == ("https://a", "https://b:1")
     assert ClientConfig.from_settings(Settings(endpoint="http://x"), {}).auth is None
@@ -56,14 +57,13 @@ def test_from_settings_reads_the_token_and_origins_from_the_environment() -> Non
         ClientConfig.from_settings(settings, {"MY_TOKEN": " "})
 
 
-def test_from_settings_wants_an_endpoint() -> None:
+def test_from_settings_wants_an_endpoint_and_a_token_that_is_one() -> None:
     with pytest.raises(ConfigurationError, match="--a2a-endpoint"):
         ClientConfig.from_settings(Settings(), {})
-
-
-def test_token_never_shows() -> None:
-    config = ClientConfig("http://x", auth=Credentials("s3cret"))
-    assert "s3cret" not in f"{config!r} {config} {config.auth!r}"
+    # CI systems give a variable whose secret is not there as an empty text.
+    assert ClientConfig.from_settings(Settings(endpoint="http://a.test"), {"A2A_AUTH_TOKEN": ""}).auth is None
+    with pytest.raises(ConfigurationError, match="A2A_AUTH_TOKEN has nothing but blanks"):
+        ClientConfig.from_settings(Settings(endpoint="http://a.test"), {"A2A_AUTH_TOKEN": "  "})
 
 
 def test_importing_the_package_brings_nothing_heavy() -> None:
@@ -75,10 +75,3 @@ def test_importing_the_package_brings_nothing_heavy() -> None:
         "print([m for m in ('a2a', 'grpc', 'google.protobuf') if m in sys.modules])"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).split("\n")[:2] == ["[]", "[]"]
-
-
-def test_a_token_of_blanks_is_an_error_and_an_empty_one_is_none() -> None:
-    # CI systems give a variable whose secret is not there as an empty text.
-    assert ClientConfig.from_settings(Settings(endpoint="http://a.test"), {"A2A_AUTH_TOKEN": ""}).auth is None
-    with pytest.raises(ConfigurationError, match="A2A_AUTH_TOKEN has nothing but blanks"):
-        ClientConfig.from_settings(Settings(endpoint="http://a.test"), {"A2A_AUTH_TOKEN": "  "})

@@ -76,33 +76,6 @@ def test_a_server_that_does_not_shake_hands_is_unreachable() -> None:
                 connection.session().send(HELLO)
 
 
-@pytest.mark.parametrize(
-    "details", ["overloaded", "failed to connect to all addresses; last error: ...", "DNS resolution failed for x"]
-)
-def test_an_agents_error_details_do_not_prove_that_nothing_was_delivered(details: str) -> None:
-    with refusing("UNAVAILABLE", details) as (address, calls):
-        with connected(address, max_retries=3) as connection, pytest.raises(DeliveryUncertain, match="UNAVAILABLE"):
-            connection.session().send(HELLO)
-        assert calls == [1]
-
-
-def test_a_deadline_of_somebody_else_is_a_gateways() -> None:
-    with refusing("DEADLINE_EXCEEDED", "late") as (address, calls):
-        with connected(address, timeout=600.0) as connection, pytest.raises(DeliveryUncertain) as caught:
-            connection.session().send(HELLO)
-        assert caught.value.reason == "gRPC DEADLINE_EXCEEDED"
-        assert calls == [1]
-
-
-def test_too_many_requests_are_repeated() -> None:
-    with refusing("RESOURCE_EXHAUSTED", "slowly") as (address, calls):
-        with connected(address, max_retries=2) as connection:
-            with pytest.raises(TransportError, match="RESOURCE_EXHAUSTED") as caught:
-                connection.session().send(HELLO)
-        assert not isinstance(caught.value, DeliveryUncertain)
-        assert calls == [1, 2, 3]
-
-
 def asks_to_wait(seconds: int, nanos: int = 0) -> bytes:
     """Return what gRPC has for ``Retry-After``, after a detail of another kind."""
     status = status_pb2.Status(code=8, message="slowly")
@@ -113,14 +86,55 @@ def asks_to_wait(seconds: int, nanos: int = 0) -> bytes:
     return bytes(status.SerializeToString())
 
 
-def test_a_retry_info_is_waited_for_as_asked() -> None:
-    # More than any backoff of this connection, and less than its turn lasts.
-    with refusing("RESOURCE_EXHAUSTED", "slowly", asks_to_wait(0, 250_000_000)) as (address, calls):
-        with connected(address, max_retries=1, backoff_max=0.001) as connection:
+@pytest.mark.parametrize(
+    ("code", "text", "details"),
+    [
+        # What an agent says in its details does not prove that nothing was delivered.
+        ("UNAVAILABLE", "overloaded", None),
+        ("UNAVAILABLE", "failed to connect to all addresses; last error: ...", None),
+        ("UNAVAILABLE", "DNS resolution failed for x", None),
+        # A deadline that is not ours is a gateway's.
+        ("DEADLINE_EXCEEDED", "late", None),
+        # The time to wait goes along where the conversation is held again.
+        ("UNAVAILABLE", "slowly", asks_to_wait(7)),
+        ("DEADLINE_EXCEEDED", "slowly", asks_to_wait(7)),
+    ],
+)
+def test_a_refusal_that_does_not_exclude_a_delivery_leaves_it_uncertain(
+    code: str, text: str, details: bytes | None
+) -> None:
+    with refusing(code, text, details) as (address, calls):
+        with connected(address, timeout=600.0, max_retries=3) as connection:
+            with pytest.raises(DeliveryUncertain, match=code) as caught:
+                connection.session().send(HELLO)
+        assert calls == [1]
+    reasons = {"UNAVAILABLE": "reset after delivery", "DEADLINE_EXCEEDED": "gRPC DEADLINE_EXCEEDED"}
+    assert (caught.value.reason, caught.value.retry_after) == (reasons[code], 7.0 if details else None)
+
+
+@pytest.mark.parametrize(
+    ("details", "seconds"),
+    [
+        (None, None),
+        (b"", None),
+        (b"\xff\xff", None),
+        (status_pb2.Status(code=8).SerializeToString(), None),
+        (asks_to_wait(3)[:-3], None),
+        # More than any backoff of this connection, and less than its turn lasts.
+        (asks_to_wait(0, 250_000_000), 0.25),
+    ],
+    ids=["none", "empty", "not-protobuf", "no-details", "cut-off", "seconds"],
+)
+def test_too_many_requests_are_repeated_after_the_time_that_was_asked_for(
+    details: bytes | None, seconds: float | None
+) -> None:
+    with refusing("RESOURCE_EXHAUSTED", "slowly", details) as (address, calls):
+        with connected(address, max_retries=2, backoff_max=0.001) as connection:
             with pytest.raises(TransportError, match="RESOURCE_EXHAUSTED") as caught:
                 connection.session().send(HELLO)
-        assert calls == [1, 2]
-    assert caught.value.retry_after == 0.25
+        assert calls == [1, 2, 3]
+    assert not isinstance(caught.value, DeliveryUncertain)
+    assert caught.value.retry_after == seconds
 
 
 def test_a_retry_info_beyond_the_turn_fails_at_once_and_says_so() -> None:
@@ -130,27 +144,6 @@ def test_a_retry_info_beyond_the_turn_fails_at_once_and_says_so() -> None:
                 connection.session().send(HELLO)
         assert calls == [1]
     assert (caught.value.status_code, caught.value.retry_after) == (429, 120.0)
-
-
-@pytest.mark.parametrize("code", ["UNAVAILABLE", "DEADLINE_EXCEEDED"])
-def test_a_retry_info_goes_along_where_the_conversation_is_held_again(code: str) -> None:
-    with refusing(code, "slowly", asks_to_wait(7)) as (address, _), connected(address) as connection:
-        with pytest.raises(DeliveryUncertain) as caught:
-            connection.session().send(HELLO)
-    assert caught.value.retry_after == 7.0
-
-
-@pytest.mark.parametrize(
-    "details",
-    [b"", b"\xff\xff", status_pb2.Status(code=8).SerializeToString(), asks_to_wait(3)[:-3]],
-    ids=["empty", "not-protobuf", "no-details", "cut-off"],
-)
-def test_a_status_that_says_nothing_readable_leaves_our_own_backoff(details: bytes) -> None:
-    with refusing("RESOURCE_EXHAUSTED", "slowly", details) as (address, calls):
-        with connected(address, max_retries=1) as connection, pytest.raises(TransportError) as caught:
-            connection.session().send(HELLO)
-        assert calls == [1, 2]
-    assert caught.value.retry_after is None
 
 
 def test_a_wait_below_zero_is_none_at_all() -> None:

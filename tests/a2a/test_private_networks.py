@@ -72,11 +72,18 @@ def test_the_named_authority_comes_beside_the_usual_ones(place: Place) -> None:
 
 
 def test_the_trust_store_of_the_system(place: Place, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    with raw_agent(fine, tls=place.server(), host="localhost") as agent:
+    with (
+        raw_agent(fine, tls=place.server(), host="localhost") as agent,
+        place.grpc_agent() as (address, _),
+        raw_agent(fine, grpc_card(address)) as grpc_agent,
+    ):
         assert "is not trusted" in refusal(opened(agent.url, ca="system"))
         # This is where OpenSSL, and so a system's store, is told to look.
         monkeypatch.setenv("SSL_CERT_FILE", str(place.ca))
-        assert say(opened(agent.url, dict(os.environ), ca="system", proxy="none")) == "fine"
+        for url in (agent.url, grpc_agent.url):
+            assert say(opened(url, dict(os.environ), ca="system", proxy="none")) == "fine"
+        with pytest.raises(ConfigurationError, match="--a2a-ca FILE"):
+            say(opened(grpc_agent.url, verify_ssl=False))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +122,8 @@ def test_a_server_without_tls_says_so(opened: Open) -> None:
 # -- client certificates --
 
 
-def test_a_server_asks_for_a_certificate(place: Place, opened: Open) -> None:
+def test_a_server_asks_for_a_certificate(place: Place, opened: Open, tmp_path: Path) -> None:
+    stranger = Place.at(tmp_path)
     shown = {"ca": str(place.ca), "client_cert": str(place.cert)}
     secret = {"MY_KEY": place.key.read_text(), "MY_PHRASE": Place.PASSPHRASE}
     with raw_agent(fine, tls=place.server(asks=True), host="localhost") as agent:
@@ -124,16 +132,11 @@ def test_a_server_asks_for_a_certificate(place: Place, opened: Open) -> None:
         assert say(opened(agent.url, secret, **shown, client_key_env="MY_KEY")) == "fine"
         locked = {"client_key": str(place.locked), "client_passphrase_env": "MY_PHRASE"}
         assert say(opened(agent.url, secret, **shown, **locked)) == "fine"
+        theirs = {"client_cert": str(stranger.cert), "client_key": str(stranger.key)}
+        assert "refuses our certificate" in refusal(opened(agent.url, ca=str(place.ca), **theirs))
 
     assert "asks for a client certificate" in message
     assert "--a2a-client-cert FILE" in message
-
-
-def test_a_certificate_of_a_stranger_is_refused_in_words(place: Place, opened: Open, tmp_path: Path) -> None:
-    stranger = Place.at(tmp_path)
-    with raw_agent(fine, tls=place.server(asks=True), host="localhost") as agent:
-        connection = opened(agent.url, ca=str(place.ca), client_cert=str(stranger.cert), client_key=str(stranger.key))
-        assert "refuses our certificate" in refusal(connection)
 
 
 def test_our_certificate_stays_with_the_origin_that_the_user_named(place: Place, opened: Open) -> None:
@@ -178,16 +181,13 @@ def test_a_proxy_that_wants_a_password(place: Place, opened: Open) -> None:
         assert say(opened(agent.url, known, ca=str(place.ca))) == "fine"
         wrong = opened(agent.url, {"HTTPS_PROXY": proxy.url.replace("//", "//me:guess-work-2@")}, ca=str(place.ca))
         message = refusal(wrong)
+        with raw_agent(fine, host="agent.internal") as plain:
+            assert "refuses the connection (407" in refusal(opened(plain.url, proxy=proxy.url))
 
     assert f"the proxy {proxy.url} refuses the connection (407" in message
     assert "put user and password into its URL in HTTPS_PROXY" in message
     assert "guess-work-2" not in f"{message} {wrong.config!r} {wrong.config.network!r}"
     assert "guess-work-2" in wrong.config.secrets
-
-
-def test_a_password_for_requests_without_tls_too(opened: Open) -> None:
-    with forward_proxy("me:pass-word-1") as proxy, raw_agent(fine, host="agent.internal") as agent:
-        assert "refuses the connection (407" in refusal(opened(agent.url, proxy=proxy.url))
 
 
 def test_a_proxy_that_is_not_there_is_named(opened: Open) -> None:
@@ -256,18 +256,6 @@ def test_the_protocol_is_judged_over_the_same_network(place: Place, binding: str
     assert "is the agent running" not in str(caught.value)
     assert "asks for a client certificate" in problem
     assert "--a2a-client-cert FILE" in problem
-
-
-def test_grpc_takes_the_trust_store_of_the_system(place: Place, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(place.ca))
-    with place.grpc_agent() as (address, _), raw_agent(fine, grpc_card(address)) as agent:
-        assert say(opened(agent.url, dict(os.environ), ca="system", proxy="none")) == "fine"
-
-
-def test_grpc_without_verifying_says_what_to_do(place: Place, opened: Open) -> None:
-    with place.grpc_agent() as (address, _), raw_agent(fine, grpc_card(address)) as agent:
-        with pytest.raises(ConfigurationError, match="--a2a-ca FILE"):
-            say(opened(agent.url, verify_ssl=False))
 
 
 def test_servers_that_want_a_client_certificate_without_a_word(place: Place, opened: Open) -> None:

@@ -141,23 +141,18 @@ def test_unreachable_endpoints_are_repeated_unless_it_is_hopeless(cause: Excepti
 
 
 class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
+    now = 100.0
 
     def __call__(self) -> float:
         return self.now
 
 
-def test_without_a_rate_nobody_waits() -> None:
-    pace = Pace(clock=Clock())
-    assert [pace.book()() for _ in range(1000)] == [0.0] * 1000
-
-
 @given(st.floats(0.1, 1000), st.integers(1, 50))
 def test_messages_leave_at_the_rate_in_the_order_of_asking(rate: float, count: int) -> None:
-    pace = Pace(rate, clock=Clock())
+    pace, free = Pace(rate, clock=Clock()), Pace(clock=Clock())
     waits = [pace.book()() for _ in range(count)]
     assert waits == pytest.approx([n / rate for n in range(count)])
+    assert [free.book()() for _ in range(count)] == [0.0] * count
 
 
 def test_a_busy_agent_holds_back_those_that_wait_and_those_that_come() -> None:
@@ -215,15 +210,11 @@ def test_no_agent_holds_everybody_back_for_longer_than_a_turn_may_take() -> None
     assert pace.book()() == 60.0
 
 
-@pytest.mark.parametrize(("text", "rate"), [("5", 5.0), ("5/s", 5.0), (" 0.5 / s", 0.5), ("90/min", 1.5)])
-def test_rates_are_read_by_second_or_minute(text: str, rate: float) -> None:
-    assert read_pace(text) == rate
-
-
-@pytest.mark.parametrize("text", ["", "0", "-1/s", "5/day", "nan", "inf/s", "fast"])
-def test_an_invalid_rate_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="such as 5/s"):
-        read_pace(text)
+def test_rates_are_read_by_second_or_minute() -> None:
+    assert [read_pace(text) for text in ("5", "5/s", " 0.5 / s", "90/min")] == [5.0, 5.0, 0.5, 1.5]
+    for text in ("", "0", "-1/s", "5/day", "nan", "inf/s", "fast"):
+        with pytest.raises(ValueError, match="such as 5/s"):
+            read_pace(text)
 
 
 line = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=12)
@@ -258,21 +249,21 @@ def test_any_bytes_in_any_pieces_read_the_same(stream: bytes, cuts: list[int]) -
 def test_names_comments_and_empty_events() -> None:
     stream = b"\xef\xbb\xbfevent: error\ndata:{}\n\n: comment\n\nevent: nothing\n\ndata\ndata: x\n\n"
     assert feed(stream, []) == [ServerSentEvent("{}", "error"), ServerSentEvent("\nx")]
-
-
-def test_last_event_without_its_blank_line_counts() -> None:
+    # The last event counts without its blank line, too.
     assert [e.data for e in feed(b"data: 1\n\ndata: 2", [])] == ["1", "2"]
 
 
-@pytest.mark.parametrize("stream", [b"data: " + b"x" * 200, b"data: xxxxxxxxx\n" * 20])
-def test_too_large_events(stream: bytes) -> None:
-    with pytest.raises(ProtocolError, match="larger than 100 bytes"):
+@pytest.mark.parametrize(
+    ("stream", "complaint"),
+    [
+        (b"data: " + b"x" * 200, "larger than 100 bytes"),
+        (b"data: xxxxxxxxx\n" * 20, "larger than 100 bytes"),
+        (b"data: \xff\n\n", "not UTF-8"),
+    ],
+)
+def test_unreadable_events(stream: bytes, complaint: str) -> None:
+    with pytest.raises(ProtocolError, match=complaint):
         feed(stream, [], limit=100)
-
-
-def test_invalid_utf8() -> None:
-    with pytest.raises(ProtocolError, match="not UTF-8"):
-        feed(b"data: \xff\n\n", [])
 
 
 # Answers beyond ``reply-limits``: the agent's doing, with a finding that names the limit.
@@ -282,14 +273,10 @@ def message(parts: list[Any]) -> dict[str, Any]:
     return {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": parts, "contextId": "c"}}
 
 
-def ask(session: AgentSession) -> Any:
-    return session.send(HELLO)
-
-
 def refused(session: AgentSession, limit: str) -> str:
     """Check that the answer ends the conversation as the agent's doing, and return what is said."""
     with pytest.raises(AgentOutcomeError) as caught:
-        ask(session)
+        session.send(HELLO)
     found = session.findings[-1]
     assert (caught.value.state, found.rule, found.message) == ("failed", f"limit-{limit}", str(caught.value))
     assert len(found.message) < 500
@@ -308,7 +295,7 @@ def test_nested_too_deeply(connect: Connect, depth: int) -> None:
         said = refused(connect(agent.url, bounds=bounds).session(), "depth")
         assert "nested too deeply (--a2a-set reply-limits=depth=32)" in said
         if depth == 60:
-            assert ask(connect(agent.url).session()).parts[0].kind == "data"
+            assert connect(agent.url).session().send(HELLO).parts[0].kind == "data"
 
 
 def test_too_much_to_read(connect: Connect) -> None:
@@ -316,7 +303,7 @@ def test_too_much_to_read(connect: Connect) -> None:
         assert "--a2a-set reply-limits=cpu=1e-06" in refused(
             connect(agent.url, bounds=Bounds(cpu=1e-6)).session(), "cpu"
         )
-        assert len(ask(connect(agent.url).session()).parts) == 1_000
+        assert len(connect(agent.url).session().send(HELLO).parts) == 1_000
 
 
 def test_too_much_to_read_in_a_stream(connect: Connect) -> None:
@@ -334,10 +321,10 @@ def test_too_much_to_read_in_a_stream(connect: Connect) -> None:
 def test_answers_of_one_conversation_together(connect: Connect) -> None:
     with raw_agent(lambda request: rpc(message([{"text": "x" * 10_000}]), request)) as agent:
         session = connect(agent.url, bounds=Bounds(total=25_000)).session()
-        ask(session)
-        ask(session)
+        session.send(HELLO)
+        session.send(HELLO)
         assert "larger than 25000 bytes together (--a2a-set reply-limits=total=25000)" in refused(session, "total")
-        ask(connect(agent.url, bounds=Bounds(total=25_000)).session())
+        connect(agent.url, bounds=Bounds(total=25_000)).session().send(HELLO)
 
 
 def test_a_card_is_no_reply(connect: Connect) -> None:
@@ -385,17 +372,14 @@ def grpc_agent(answer: bytes) -> Iterator[str]:
 def test_grpc_large_answer(connect: Connect) -> None:
     said = a2a_pb2.Message(message_id="m", role=a2a_pb2.ROLE_AGENT, parts=[a2a_pb2.Part(text="x" * 2_000)])
     with grpc_agent(a2a_pb2.SendMessageResponse(message=said).SerializeToString()) as url:
-        assert ask(connect(url).session()).text == "x" * 2_000
+        assert connect(url).session().send(HELLO).text == "x" * 2_000
         assert "larger than max" in refused(connect(url, bounds=Bounds(bytes=1_000)).session(), "bytes")
         assert "together" in refused(connect(url, bounds=Bounds(total=1_000)).session(), "total")
-
-
-def test_grpc_answer_that_is_no_protobuf(connect: Connect) -> None:
-    with grpc_agent(b"\xff\xff") as url, pytest.raises(ProtocolError, match=r"cannot be read: DecodeError"):
-        ask(connect(url).session())
 
 
 @pytest.mark.parametrize("depth", [30, 2_000])
 def test_grpc_nested_too_deeply(connect: Connect, depth: int) -> None:
     with grpc_agent(grpc_answer(depth)) as url:
         refused(connect(url, bounds=Bounds(depth=8)).session(), "depth")
+    with grpc_agent(b"\xff\xff") as url, pytest.raises(ProtocolError, match=r"cannot be read: DecodeError"):
+        connect(url).session().send(HELLO)

@@ -251,45 +251,6 @@ def test_an_address_that_refuses_or_is_silent_keeps_nobody_from_the_next(monkeyp
 # Streams that go silent, and connections that were forgotten on the way.
 
 
-def test_stream_that_stalls_is_left_and_its_task_asked_for(serve: Serve, connect: Connect) -> None:
-    asked = threading.Event()
-
-    def stalling(request: Request) -> Iterator[bytes]:
-        yield stream_head()
-        yield event({"task": task("WORKING")}, request)
-        asked.wait(60)
-
-    def done(request: Request) -> bytes:
-        asked.set()
-        return rpc(DONE, request)
-
-    agent = serve(scripted(stalling, done))
-    session = connect(agent.url, streaming="on", stall_timeout=0.2).session()
-    reply = session.send(HELLO)
-    assert reply.text == "fine"
-    assert "the stream stalled; the task was asked for instead: GetTask says completed" in reply.notes
-    assert "StreamStalledError" in str(session.metrics[0].error)
-    first, second = agent.messages
-    assert first.connection != second.connection
-
-
-def test_stream_that_stalls_without_a_task_says_so(serve: Serve, connect: Connect) -> None:
-    over = threading.Event()
-
-    def stalling(request: Request) -> Iterator[bytes]:
-        yield stream_head()
-        yield event({"statusUpdate": {"contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}}, request)
-        over.wait(60)
-
-    agent = serve(stalling)
-    session = connect(agent.url, streaming="on", stall_timeout=0.2).session()
-    with pytest.raises(StreamStalledError, match=r"no event came for 0\.2 s after event 1.*stall-timeout") as caught:
-        session.send(HELLO)
-    over.set()
-    assert session.tainted is caught.value
-    assert len(agent.messages) == 1
-
-
 def test_an_agent_that_has_not_begun_to_answer_is_slow_and_not_stalled(serve: Serve, connect: Connect) -> None:
     def slow(request: Request) -> Iterator[bytes]:
         yield stream_head()
@@ -299,39 +260,61 @@ def test_an_agent_that_has_not_begun_to_answer_is_slow_and_not_stalled(serve: Se
     assert say(connect(serve(slow).url, streaming="on", stall_timeout=0.1)).text == "fine"
 
 
-def pinging(*events: dict[str, Any]) -> tuple[Callable[[Request], Iterator[bytes]], threading.Event]:
-    """Return a stream that has some events and then comments only, until it is left or the event is set."""
+def stalling(*events: dict[str, Any], pings: bool) -> tuple[Callable[[Request], Iterator[bytes]], threading.Event]:
+    """Return a stream that has some events and then comments or nothing, until it is left or the event is set."""
     over = threading.Event()
 
     def stream(request: Request) -> Iterator[bytes]:
         yield stream_head()
         yield from (event(each, request) for each in events)
         while not over.wait(0.02):
-            yield b": ping\n\n"
+            if pings:
+                yield b": ping\n\n"
 
     return stream, over
 
 
-@pytest.mark.parametrize("limits", [{"stall_timeout": 0.3}, {"timeout": 4.0}], ids=["stall", "turn"])
-def test_a_stream_that_only_pings_is_left_and_its_task_asked_for(
-    serve: Serve, connect: Connect, limits: dict[str, Any]
+# Half of a turn's time is left to ask for the task, where the longest silence is longer than that.
+@pytest.mark.parametrize(
+    ("pings", "limits"), [(False, {"stall_timeout": 0.2}), (True, {"stall_timeout": 0.3}), (True, {"timeout": 4.0})]
+)
+def test_a_stream_that_stalls_is_left_and_its_task_asked_for(
+    serve: Serve, connect: Connect, pings: bool, limits: dict[str, Any]
 ) -> None:
-    # Half of a turn's time is left to ask for the task, where the longest silence is longer than that.
-    stream, over = pinging({"task": task("WORKING")})
+    stream, over = stalling({"task": task("WORKING")}, pings=pings)
     agent = serve(scripted(stream, lambda request: rpc(DONE, request)))
-    reply = say(connect(agent.url, streaming="on", **limits))
+    session = connect(agent.url, streaming="on", **limits).session()
+    reply = session.send(HELLO)
     over.set()
-    assert (reply.text, reply.notes) == (
-        "fine",
-        ("the stream stalled; the task was asked for instead: GetTask says completed",),
-    )
+    assert reply.text == "fine"
+    assert reply.notes == ("the stream stalled; the task was asked for instead: GetTask says completed",)
+    assert "StreamStalledError" in str(session.metrics[0].error)
+    first, second = agent.messages
+    assert first.connection != second.connection
 
 
-def test_a_stream_that_pings_before_its_first_event_stalls(serve: Serve, connect: Connect) -> None:
-    stream, over = pinging()
-    with pytest.raises(StreamStalledError, match=r"no event came for 0\.3 s after it was opened"):
-        say(connect(serve(stream).url, streaming="on", stall_timeout=0.3))
+@pytest.mark.parametrize(
+    ("events", "pings", "told"),
+    [
+        (
+            [{"statusUpdate": {"contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}}],
+            False,
+            r"no event came for 0\.3 s after event 1.*stall-timeout",
+        ),
+        ([], True, r"no event came for 0\.3 s after it was opened"),
+    ],
+)
+def test_a_stream_that_stalls_without_a_task_says_so(
+    serve: Serve, connect: Connect, events: list[dict[str, Any]], pings: bool, told: str
+) -> None:
+    stream, over = stalling(*events, pings=pings)
+    agent = serve(stream)
+    session = connect(agent.url, streaming="on", stall_timeout=0.3).session()
+    with pytest.raises(StreamStalledError, match=told) as caught:
+        session.send(HELLO)
     over.set()
+    assert session.tainted is caught.value
+    assert len(agent.messages) == 1
 
 
 # --- connections that were forgotten ---

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from connections import Connect
-from raw_agent import HELLO, MESSAGE, Request, event, raw_agent, response, rpc, stream_head
+from raw_agent import DONE, HELLO, MESSAGE, Request, event, raw_agent, response, rpc, stream_head
+from raw_agent import task as served_task
 
 from pytest_a2a_bench.a2a.codec import read_event
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn, read_usage
@@ -209,10 +210,6 @@ def test_usage_is_found_wherever_it_is_and_not_added_up() -> None:
 # How long turns took, as a session tells it.
 
 
-def task_seconds(state: str) -> dict[str, Any]:
-    return {"id": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}}
-
-
 def test_repetitions_and_polls_belong_to_the_turn(connect: Connect) -> None:
     turn = itertools.count()
 
@@ -222,9 +219,8 @@ def test_repetitions_and_polls_belong_to_the_turn(connect: Connect) -> None:
         if number == 0:
             return response("busy", "429 Too Many Requests", "text/plain", Retry_After="0")
         if number == 1:
-            return rpc({"task": task_seconds("WORKING")}, request)
-        done = task_seconds("COMPLETED") | {"artifacts": [{"artifactId": "a", "parts": [{"text": "fine"}]}]}
-        return rpc(done if number == 2 else MESSAGE, request)
+            return rpc({"task": served_task("WORKING")}, request)
+        return rpc(DONE if number == 2 else MESSAGE, request)
 
     with raw_agent(handler) as agent:
         session = connect(agent.url, max_retries=1).session()
@@ -239,17 +235,9 @@ def test_repetitions_and_polls_belong_to_the_turn(connect: Connect) -> None:
     assert 0.1 <= second <= end - between
 
 
-def test_a_task_that_failed_took_its_time_too(connect: Connect) -> None:
-    with raw_agent(lambda request: rpc({"task": task_seconds("FAILED")}, request)) as agent:
-        session = connect(agent.url).session()
-        with pytest.raises(AgentOutcomeError):
-            session.send(HELLO)
-    assert len(session.turn_seconds) == 1
-    assert session.turn_seconds[0] > 0
-
-
-def test_infrastructure_errors_are_no_turns(connect: Connect) -> None:
-    answers = iter([response("down", "500 Internal Server Error", "text/plain"), task_seconds("AUTH_REQUIRED")])
+def test_a_task_that_failed_took_its_time_and_infrastructure_errors_are_no_turns(connect: Connect) -> None:
+    down = response("down", "500 Internal Server Error", "text/plain")
+    answers = iter([down, served_task("AUTH_REQUIRED"), served_task("FAILED")])
 
     def handler(request: Request) -> bytes:
         answer = next(answers)
@@ -257,12 +245,13 @@ def test_infrastructure_errors_are_no_turns(connect: Connect) -> None:
 
     with raw_agent(handler) as agent:
         session = connect(agent.url).session()
-        with pytest.raises(TransportError):
-            session.send(HELLO)
-        with pytest.raises(AuthenticationError):
-            session.send(HELLO)
-    assert session.turn_seconds == []
-    assert len(session.metrics) == 2
+        for error in (TransportError, AuthenticationError, AgentOutcomeError):
+            assert session.turn_seconds == []
+            with pytest.raises(error):
+                session.send(HELLO)
+    assert len(session.turn_seconds) == 1
+    assert session.turn_seconds[0] > 0
+    assert len(session.metrics) == 3
 
 
 def test_a_stream_that_stays_open_adds_nothing(connect: Connect) -> None:
@@ -281,16 +270,12 @@ def test_a_stream_that_stays_open_adds_nothing(connect: Connect) -> None:
 # Agents whose every message is a task of its own, and whose every artifact has the same id.
 
 
-def task_artifacts(number: int, **fields: Any) -> dict[str, Any]:
-    return {"id": f"t{number}", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}} | fields
-
-
 def test_the_same_words_in_two_turns_are_two_answers(connect: Connect) -> None:
     numbers = itertools.count()
 
     def handler(request: Request) -> bytes:
         artifact = {"artifactId": "result", "parts": [{"text": "You're welcome"}]}
-        return rpc({"task": task_artifacts(next(numbers), artifacts=[artifact])}, request)
+        return rpc({"task": {**served_task("COMPLETED", artifacts=[artifact]), "id": f"t{next(numbers)}"}}, request)
 
     with raw_agent(handler) as agent:
         session = connect(agent.url).session()
@@ -301,14 +286,19 @@ def test_the_same_words_in_two_turns_are_two_answers(connect: Connect) -> None:
 def test_a_last_chunk_that_repeats_the_answer_is_reported_of(connect: Connect) -> None:
     def chunk(text: str, *, append: bool = True, last: bool = False) -> dict[str, Any]:
         artifact = {"artifactId": "a", "parts": [{"text": text}]}
-        update = {"taskId": "t0", "contextId": "c", "artifact": artifact, "append": append, "lastChunk": last}
+        update = {"taskId": "t1", "contextId": "c1", "artifact": artifact, "append": append, "lastChunk": last}
         return {"artifactUpdate": update}
 
     def handler(request: Request) -> Any:
         yield stream_head()
-        working = task_artifacts(0, status={"state": "TASK_STATE_WORKING"})
-        ended = {"taskId": "t0", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}
-        events = [{"task": working}, chunk("a ", append=False), chunk("b "), chunk("c"), chunk("a b c", last=True)]
+        ended = {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_COMPLETED"}}
+        events = [
+            {"task": served_task("WORKING")},
+            chunk("a ", append=False),
+            chunk("b "),
+            chunk("c"),
+            chunk("a b c", last=True),
+        ]
         for one in [*events, {"statusUpdate": ended}]:
             yield event(one, request)
 
