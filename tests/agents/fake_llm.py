@@ -4,20 +4,15 @@ In tests::
 
     with FakeLLM([say("Hello."), call("get_user", {"user_id": "u1"}), status(429), say("Done.")]) as llm:
         ...  # point a client at llm.api_base; afterwards look at llm.requests
-
-Alone: ``python fake_llm.py --port 0 --script file.json``; the file is a list of ``{"text": ...}``,
-``{"calls": [{"name": ..., "arguments": {...}}]}`` or ``{"status": 500}``.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from threaded_http import Handler, HttpServer
@@ -141,28 +136,3 @@ def _handler(llm: FakeLLM) -> type[Handler]:
             self.answer(code, json.dumps(data).encode(), headers=step.get("headers"))
 
     return Completions
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Serve scripted chat completions.")
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--script", type=Path, required=True, help="JSON list of answers")
-    parser.add_argument("--repeat", action="store_true", help="begin again at the end of the script")
-    namespace = parser.parse_args()
-    steps = json.loads(namespace.script.read_text())
-    script: Script = _endless(steps) if namespace.repeat else steps
-    llm = FakeLLM(script, namespace.port)
-    print(json.dumps({"api_base": llm.api_base}), flush=True)
-    try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        llm.close()
-
-
-def _endless(steps: list[Step]) -> Iterable[Step]:
-    while True:
-        yield from steps
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,5 @@
 """An ADK agent on to_a2a whose tools are those of the MCP server that its conversation names; its model is a script."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import json

@@ -1,7 +1,5 @@
 """A pydantic-ai agent that takes its tools from the MCP server that the first message names; its model is a script."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import warnings

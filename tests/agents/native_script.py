@@ -4,8 +4,6 @@ The first argument is a script, ``{"calls": [{"name", "arguments"}], "text"}``: 
 their model makes the calls, one after the other, and then says the text; to everything else it says ``Bye``.
 """
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import json

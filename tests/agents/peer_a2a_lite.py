@@ -1,7 +1,5 @@
 """An agent on a2a-lite: one skill, which answers what it is told."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import asyncio

@@ -1,7 +1,5 @@
 """An agent on google-adk's to_a2a, whose model is a script: no key, no network."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import urllib.parse

@@ -1,7 +1,5 @@
 """An agent on Microsoft's Agent Framework, served as its A2AExecutor says; its agent is a script."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 from typing import Any

@@ -1,7 +1,5 @@
 """An agent on agno's AgentOS with its A2A interface; its model is a script."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import os

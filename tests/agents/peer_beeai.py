@@ -1,7 +1,5 @@
 """An agent on BeeAI's A2AServer, which serves by itself; what it runs is a script."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 from typing import Any

@@ -1,7 +1,5 @@
 """An agent on CrewAI, whose model is a script, served as its A2A utilities say: by a2a-sdk 0.3."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import os

@@ -1,7 +1,5 @@
 """An agent on fasta2a, which answers every message with a submitted task that must be polled."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import asyncio

@@ -1,7 +1,5 @@
 """A LangGraph graph on LangGraph's own server (langgraph dev); its node is a script."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import os

@@ -1,7 +1,5 @@
 """A Pydantic AI agent, served by fasta2a's bridge; its model is a function."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import warnings

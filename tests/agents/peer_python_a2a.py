@@ -1,7 +1,5 @@
 """An agent on python-a2a, which serves by itself with Flask."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 from peer_brain import serve_itself

@@ -3,8 +3,6 @@
 With ``--tenant`` its interfaces have a tenant.
 """
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import json

@@ -1,7 +1,5 @@
 """An agent on a2a-sdk 0.3.x with all three bindings and push notifications; obeys words. Not for a2a-sdk 1.x."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import asyncio

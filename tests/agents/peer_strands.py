@@ -1,7 +1,5 @@
 """An agent on strands' A2AServer, whose model is a script: no key, no network."""
 
-# mypy: ignore-errors
-# What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
 import warnings

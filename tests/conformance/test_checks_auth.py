@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from broken_rpc import broken_rpc, make_card
@@ -14,36 +15,27 @@ from mutation import judge_url
 from raw_agent import Handler, Request, raw_agent, response, rpc
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.grouping import fold
 
 GROUPS = ("auth", "extended-card", "extensions", "equivalence", "tenant")
 TASK = {"id": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_COMPLETED"}}
 
 
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[dict[str, CheckResult]]:
-    with pytest.MonkeyPatch.context() as patch, full_agent(Features(auth=True, extended=True)) as url:
-        patch.setenv("ANOTHER_TOKEN", "bob-token")
+def test_a_guarded_agent_is_judged_whole_and_has_no_fault_but_the_missing_header(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANOTHER_TOKEN", "bob-token")
+    with full_agent(Features(auth=True, extended=True)) as url:
         config = ClientConfig(endpoint=url, auth=Credentials("alice-token"))
         prompts = {**SCRIPTED, "other_token_env": "ANOTHER_TOKEN"}
-        yield judge(url, groups=GROUPS, ids=["LIST-017"], prompts=prompts, config=config)
-
-
-def test_a_guarded_agent_has_no_fault_but_the_missing_header(guarded: dict[str, CheckResult]) -> None:
+        guarded = judge(url, groups=GROUPS, ids=["LIST-017"], prompts=prompts, config=config)
     # Credentials do not go to the gRPC port, which is another origin, so that nothing can be judged there.
     http = {name: outcome for name, outcome in faults(guarded).items() if "GRPC" not in name}
     assert http == {"XCARD-005[HTTP+JSON]": "warned"}
     assert {name for name, outcome in faults(guarded).items() if outcome in ("failed", "warned")} == set(http)
-
-
-def test_every_check_of_credentials_was_made(guarded: dict[str, CheckResult]) -> None:
     ids = {r.requirement.id for r in guarded.values() if r.outcome == "passed" and r.binding == "JSONRPC"}
     assert ids >= {f"AUTH-{number:03}" for number in range(1, 11)} | {"LIST-017"}
     assert ids >= {"XCARD-002", "XCARD-003", "XCARD-004", "XCARD-006"}
-
-
-def test_tokens_are_not_in_the_evidence(guarded: dict[str, CheckResult]) -> None:
     shown = repr([result.findings for result in guarded.values()])
     assert "alice-token" not in shown
     assert "bob-token" not in shown
@@ -100,12 +92,16 @@ def test_a_required_extension_that_nobody_requires() -> None:
     assert finding.exchanges[0].request_headers.get("a2a-extensions", "") == ""
 
 
+def card_of_tenants(url: str) -> dict[str, Any]:
+    """Return a card whose one address serves the tenants ``one`` and ``two``."""
+    card = make_card(url)
+    (interface,) = card["supportedInterfaces"]
+    return {**card, "supportedInterfaces": [{**interface, "tenant": name} for name in ("one", "two")]}
+
+
 def test_tenants_that_see_each_other() -> None:
     with broken_rpc(TASK, []) as url:
-        card = make_card(url)
-        one = card["supportedInterfaces"][0]
-        card["supportedInterfaces"] = [{**one, "tenant": "one"}, {**one, "tenant": "two"}]
-        results = judge(url, groups=["tenant"], card=card)
+        results = judge(url, groups=["tenant"], card=card_of_tenants(url))
     assert faults(results) == {"TEN-002[JSONRPC]": "failed"}
     (finding,) = results["1.0/TEN-002[JSONRPC]"].findings
     assert '"tenant": "two"' in finding.exchanges[0].request
@@ -147,9 +143,7 @@ def _apart(*served: str) -> Handler:
 )
 def test_every_tenant_that_the_card_names_is_served(served: tuple[str, ...], wrong: dict[str, str] | None) -> None:
     with raw_agent(_apart(*served)) as agent:
-        interface = {"url": f"{agent.url}/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
-        tenants = [{**interface, "tenant": name} for name in ("one", "two")]
-        results = judge(agent.url, groups=["tenant"], card={**make_card(agent.url), "supportedInterfaces": tenants})
+        results = judge(agent.url, groups=["tenant"], card=card_of_tenants(agent.url))
     if wrong is None:
         assert faults(results)["TEN-001[JSONRPC]"] == "failed"
         return
@@ -167,10 +161,7 @@ def test_a_list_that_shows_the_tasks_of_another_tenant_fails_in_the_default_prof
         return rpc({"tasks": [TASK], "nextPageToken": ""}, request) if listed else apart(request)
 
     with raw_agent(answer) as agent:
-        interface = {"url": f"{agent.url}/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
-        tenants = [{**interface, "tenant": name} for name in ("one", "two")]
-        card = {**make_card(agent.url), "supportedInterfaces": tenants}
-        results = judge(agent.url, groups=["tenant"], card=card)
+        results = judge(agent.url, groups=["tenant"], card=card_of_tenants(agent.url))
     assert faults(results) == {"TEN-002[JSONRPC]": "failed"}
     assert results["1.0/TEN-002[JSONRPC]"].findings[0].found == "the list of tenant 'two' has a task of 'one'"
 

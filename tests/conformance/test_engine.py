@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from faulty_server import serve_app, serve_faulty
 from judged import collect, planned_for
-from mutation import PROMPTS, targets
+from mutation import targets
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
@@ -98,23 +98,16 @@ def run(target: Target | tuple[Target, ...], *ids: str) -> dict[str, CheckResult
     return {r.name: r for r in results}
 
 
-def test_undeclared_binding_is_one_skip() -> None:
-    card = make_card((URL, "JSONRPC", "1.0"))
-    results = run(targets_of(card, URL), UNDECLARED)
-    assert {r.binding: r.outcome for r in results.values()} == {"HTTP+JSON": "skipped", "GRPC": "skipped"}
-    assert all("declares no" in r.reason for r in results.values())
-
-
-def test_missing_scenario_says_how_to_give_it() -> None:
-    results = run(targets_of(make_card((URL, "JSONRPC", "1.0")), URL), "SEND-004")
-    result = results["1.0/SEND-004[JSONRPC]"]
-    assert result.outcome == "skipped"
-    assert "'slow'" in result.reason
-    assert "--a2a-scenarios" in result.reason
-
-
-def test_nobody_answers() -> None:
-    results = run(targets_of(make_card((URL, "JSONRPC", "1.0")), URL), "SEND-001", "DM-001", "SEND-007")
+def test_where_nobody_answers_each_requirement_is_accounted_for() -> None:
+    at = targets_of(make_card((URL, "JSONRPC", "1.0")), URL)
+    undeclared = run(at, UNDECLARED)
+    assert {r.binding: r.outcome for r in undeclared.values()} == {"HTTP+JSON": "skipped", "GRPC": "skipped"}
+    assert all("declares no" in r.reason for r in undeclared.values())
+    unprompted = run(at, "SEND-004")["1.0/SEND-004[JSONRPC]"]
+    assert unprompted.outcome == "skipped"
+    assert "'slow'" in unprompted.reason
+    assert "--a2a-scenarios" in unprompted.reason
+    results = run(at, "SEND-001", "DM-001", "SEND-007")
     assert results["1.0/SEND-001[JSONRPC]"].outcome == "failed"
     assert results["1.0/SEND-001[JSONRPC]"].findings[0].exchanges[0].problem.startswith("ConnectError")
     assert {results[f"1.0/{id}[JSONRPC]"].outcome for id in ("DM-001", "SEND-007")} == {"error"}
@@ -161,16 +154,11 @@ def test_a_check_may_take_as_long_as_its_answers(
     assert [f.found for f in result.findings] == found
 
 
-@pytest.fixture
-def broken_check(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bug_of_ours_costs_one_result_only(monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(ctx: Context) -> None:
         raise KeyError("oops")
 
     monkeypatch.setattr(send, "one_of_task_and_message", broken)
-
-
-@pytest.mark.usefixtures("broken_check")
-def test_bug_of_ours_costs_one_result_only() -> None:
     results = run(targets_of(make_card((URL, "JSONRPC", "1.0")), URL), "SEND-001", "SEND-002")
     assert results["1.0/SEND-001[JSONRPC]"].outcome == "error"
     assert "bug of pytest-a2a-bench: KeyError" in results["1.0/SEND-001[JSONRPC]"].reason
@@ -271,36 +259,19 @@ def test_no_push_configuration_is_left_behind_on_an_agent_of_0_3() -> None:
     assert asyncio.run(old_configs()) == (2, 0)
 
 
-async def leave_early() -> int:
-    async with serve_faulty(None) as running:
-        found = await judged(running.url)
-        running_checks = run_checks(found, planned_for(found))
-        async for _ in running_checks:
-            break
-        await running_checks.aclose()
-        return len([t for t in asyncio.all_tasks() if "_run_one" in repr(t)])
+def test_chosen_checks_are_run_and_leaving_early_stops_the_rest() -> None:
+    async def leave_early() -> tuple[list[str], int]:
+        async with serve_faulty(None) as running:
+            found = await judged(running.url)
+            chosen = [Planned(requirement("SEND-001"), "GRPC")]
+            names = [r.name + r.outcome async for r in run_checks(found, chosen)]
+            running_checks = run_checks(found, planned_for(found))
+            async for _ in running_checks:
+                break
+            await running_checks.aclose()
+            return names, len([t for t in asyncio.all_tasks() if "_run_one" in repr(t)])
 
-
-def test_leaving_early_stops_the_rest() -> None:
-    assert asyncio.run(leave_early()) == 0
-
-
-async def planned_only() -> list[str]:
-    async with serve_faulty(None) as running:
-        found = await judged(running.url)
-        chosen = [Planned(requirement("SEND-001"), "GRPC")]
-        return [r.name + r.outcome async for r in run_checks(found, chosen)]
-
-
-def test_planned_checks_can_be_given() -> None:
-    assert asyncio.run(planned_only()) == ["1.0/SEND-001[GRPC]passed"]
-
-
-def test_default_prompts() -> None:
-    assert Scenarios().get("task") == "Hello"
-    assert Scenarios({"default": "Hi"}).get("task") == "Hi"
-    assert Scenarios().get("slow") is None
-    assert PROMPTS.get("slow") == "slow please"
+    assert asyncio.run(leave_early()) == (["1.0/SEND-001[GRPC]passed"], 0)
 
 
 # Evidence: bounds, redaction, the line that repeats a request; scenarios; replies read alike.
@@ -347,15 +318,9 @@ def test_secrets_are_taken_out() -> None:
     )
     assert headers == {"Authorization": "***", "X-Api-Key": "***", "Cookie": "***", "x-other": "a ***"}
     assert redactor.url(f"http://me:pw@h/?key={SECRET}") == "http://***@h/?key=***"
-
-
-def test_secrets_are_taken_out_in_every_form() -> None:
     redactor = Redactor(("", 'a b/"c'))
     assert redactor.url("http://h/?key=a+b%2F%22c&x=a%20b%2F%22c") == "http://h/?key=***&x=***"
     assert redactor.text('{"k": "a b/\\"c"} YSBiLyJj') == '{"k": "***"} ***'
-
-
-def test_texts_are_bounded() -> None:
     assert len(Redactor().text("x" * 10_000_000)) < SHOWN_BYTES + 100
 
 
@@ -382,13 +347,7 @@ def test_texts_are_bounded() -> None:
 def test_rest_spelling(name: str, params: dict[str, Any], expected: tuple[Any, ...]) -> None:
     call = rest_call(OPERATIONS[name], params, version="1.0")
     assert (call.verb, call.path, dict(call.query), call.body) == expected
-
-
-def test_tenant_goes_before_the_path() -> None:
-    assert rest_call(OPERATIONS["GetTask"], {"id": "1"}, version="1.0", tenant="a b").path == "/a%20b/tasks/1"
-
-
-def test_eleven_operations() -> None:
+    assert rest_call(OPERATIONS[name], params, version="1.0", tenant="a b").path == "/a%20b" + call.path
     assert len(OPERATIONS) == 11
 
 
@@ -446,12 +405,14 @@ def test_results_of_both_versions() -> None:
     assert message_in({"msg": {"messageId": "1"}}) == {"messageId": "1"}
 
 
-def test_scenarios_from_a_file(tmp_path: Path) -> None:
+def test_scenarios_are_defaults_or_from_a_file(tmp_path: Path) -> None:
+    assert Scenarios().get("task") == "Hello"
+    assert Scenarios({"default": "Hi"}).get("task") == "Hi"
+    assert Scenarios().get("slow") is None
     path = tmp_path / "prompts.toml"
-    path.write_text('slow = "count slowly"\n')
-    assert load_scenarios(path).get("slow") == "count slowly"
-    path.write_text('[scenarios]\nslow = "x"\n')
-    assert load_scenarios(path).get("slow") == "x"
+    for head in ("", "[scenarios]\n"):
+        path.write_text(f'{head}slow = "count slowly"\n')
+        assert load_scenarios(path).get("slow") == "count slowly"
 
 
 def test_every_mistake_in_scenarios_is_named(tmp_path: Path) -> None:

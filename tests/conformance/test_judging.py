@@ -64,9 +64,7 @@ def test_a_card_that_names_nothing_to_speak_to(card: object) -> None:
     assert [p.requirement.id for p in subject.plan()] == ["DECLARED"]
     assert subject.targets(ClientConfig(subject.endpoint), Scenarios(), 1.0) == ()
     assert list(subject.card_results())
-
-
-def test_without_a_card_there_is_every_binding() -> None:
+    # Without a card there is every binding.
     planned = Subject("", OFFLINE_CARD).plan()
     assert {p.binding for p in planned} == {"JSONRPC", "HTTP+JSON", "GRPC"}
     assert {p.requirement.version for p in planned} == {"1.0"}
@@ -89,16 +87,10 @@ def test_a_check_that_was_not_begun_is_begun_when_it_is_asked_for(
 ) -> None:
     judge = Judge(targets)
     planned = group(subject, "get-task")
-    judge.start(planned[:1])
+    # What is wanted twice is run once.
+    judge.start([*planned[:1], *planned[:1]])
     assert judge.result(planned[1]).name == planned[1].name
     assert judge.result(planned[0]) is judge.result(planned[0])
-    judge.close()
-
-
-def test_a_check_that_is_wanted_twice_is_run_once(subject: Subject, targets: tuple[Target, ...]) -> None:
-    planned = group(subject, "get-task")
-    judge = Judge(targets)
-    judge.start([*planned, *planned])
     assert {judge.result(p).name for p in planned} == {p.name for p in planned}
     judge.close()
 

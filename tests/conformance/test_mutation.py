@@ -148,12 +148,6 @@ QUICK = (
 )
 
 
-def test_faults_of_every_kind_are_noticed() -> None:
-    killed = asyncio.run(_kill_all(FAULTS[name] for name in QUICK))
-
-    assert [k.fault.name for k in killed if not k.own] == []
-
-
 BY_DEFAULT = (
     *("id-as-text-in-results", "push-list-all", "push-put", "stream-burst", "list-newest-made-first"),
     *("list-context-prefix", "get-id-prefix", "id-as-number", "list-total-of-all", "list-offset", "stream-history"),
@@ -167,9 +161,13 @@ BY_WAITING = (
 )
 
 
-@pytest.mark.parametrize("names", [BY_DEFAULT, pytest.param(BY_WAITING, marks=pytest.mark.slow)], ids=["now", "late"])
-def test_the_default_profile_notices_them(names: tuple[str, ...]) -> None:
-    killed = asyncio.run(_kill_all((FAULTS[name] for name in names), "standard"))
+@pytest.mark.parametrize(
+    ("names", "breadth"),
+    [(QUICK, "full"), (BY_DEFAULT, "standard"), pytest.param(BY_WAITING, "standard", marks=pytest.mark.slow)],
+    ids=["every-kind", "by-default", "by-waiting"],
+)
+def test_faults_are_noticed(names: tuple[str, ...], breadth: str) -> None:
+    killed = asyncio.run(_kill_all((FAULTS[name] for name in names), breadth))
 
     assert [k.fault.name for k in killed if not k.own] == []
 

@@ -63,16 +63,36 @@ def test_whether_there_are_contexts_is_up_to_the_agent() -> None:
     assert verdict.lines == []
 
 
+def _naive(found: Json) -> None:
+    if isinstance(found.get("timestamp"), str):
+        found["timestamp"] = found["timestamp"].removesuffix("Z")
+
+
+def _without_length(call: FaultyCall, params: Json) -> Json:
+    kept = {name: value for name, value in params.items() if name != "historyLength"}
+    if isinstance(kept.get("configuration"), dict):
+        kept["configuration"] = {k: v for k, v in kept["configuration"].items() if k != "historyLength"}
+    return kept
+
+
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("fault", "ids", "found"),
     [
-        ("task-no-context", {"MT-001": {"failed"}}),
-        ("early-no-context", {"MT-001": {"failed"}}),
-        ("message-no-context", {"SEND-013": {"warned"}}),
+        (FAULTS["task-no-context"], "MT-001 SEND-013", {"MT-001": {"failed"}}),
+        (FAULTS["early-no-context"], "MT-001 SEND-013", {"MT-001": {"failed"}}),
+        (FAULTS["message-no-context"], "MT-001 SEND-013", {"SEND-013": {"warned"}}),
+        # Times without a zone are not asked for.
+        (Fault(bindings=HTTP, reply=each_object(_naive)), "DM-010 LIST-012 HJ-005", {"DM-010": {"failed"}}),
+        # A history that is not wanted must not come in any operation.
+        (
+            Fault(request=_without_length),
+            "SEND-010 GET-003 LIST-015",
+            {"SEND-010": {"failed"}, "GET-003": {"failed"}, "LIST-015": {"failed"}},
+        ),
     ],
 )
-def test_a_context_that_was_made_is_shown(name: str, found: dict[str, set[str]]) -> None:
-    assert of(served(FAULTS[name], "MT-001", "SEND-013")) == found
+def test_a_fault_is_named_by_its_own_requirements_alone(fault: Fault, ids: str, found: dict[str, set[str]]) -> None:
+    assert of(served(fault, *ids.split())) == found
 
 
 def test_a_member_that_changes_is_named_and_is_a_warning() -> None:
@@ -227,16 +247,6 @@ def test_a_stream_that_stays_open_is_no_message_without_an_answer() -> None:
     assert set(of(served(FAULTS["endless-stream"], *ids))) <= {"STREAM-005", "SUB-002"}
 
 
-def test_times_without_a_zone_are_not_asked_for() -> None:
-    def naive(found: Json) -> None:
-        if isinstance(found.get("timestamp"), str):
-            found["timestamp"] = found["timestamp"].removesuffix("Z")
-
-    verdict = served(Fault(bindings=HTTP, reply=each_object(naive)), "DM-010", "LIST-012", "HJ-005")
-
-    assert of(verdict) == {"DM-010": {"failed"}}
-
-
 @pytest.mark.parametrize(("bindings", "found"), [((*HTTP, *GRPC), {"LIST-004"}), (REST, {"LIST-004", "HJ-005"})])
 def test_artifacts_that_never_come_are_no_fault_of_a_query(bindings: tuple[str, ...], found: set[str]) -> None:
     lost = Fault(bindings=bindings, operations=("ListTasks",), reply=each_task(without("artifacts")))
@@ -244,20 +254,6 @@ def test_artifacts_that_never_come_are_no_fault_of_a_query(bindings: tuple[str, 
 
     assert set(verdict) == found
     assert verdict["LIST-004"] == {"warned"}
-
-
-def test_a_history_that_is_not_wanted_must_not_come_in_any_operation() -> None:
-    everywhere = Fault(request=_without_length)
-    verdict = of(served(everywhere, "SEND-010", "GET-003", "LIST-015"))
-
-    assert verdict == {"SEND-010": {"failed"}, "GET-003": {"failed"}, "LIST-015": {"failed"}}
-
-
-def _without_length(call: FaultyCall, params: Json) -> Json:
-    kept = {name: value for name, value in params.items() if name != "historyLength"}
-    if isinstance(kept.get("configuration"), dict):
-        kept["configuration"] = {k: v for k, v in kept["configuration"].items() if k != "historyLength"}
-    return kept
 
 
 # -- the words --
