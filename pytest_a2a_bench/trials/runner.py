@@ -32,7 +32,7 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.language_models import load_litellm
-from pytest_a2a_bench.model import Briefing, Event, TrialKey, TrialResult
+from pytest_a2a_bench.model import Briefing, Event, TrialKey, TrialResult, Usage
 from pytest_a2a_bench.model.messages import digest
 from pytest_a2a_bench.results.manifest import question
 from pytest_a2a_bench.results.store import Store, StoreError
@@ -215,6 +215,8 @@ class Runner:
         outcome.error = self._late_error(trial, outcome.error)
         if trial.session is not None:
             outcome = refuse_tainted(outcome, trial.session, *(s.session for s in trial.parties.seats))
+        if outcome.agent_usage == Usage() and trial.session is not None:  # a benchmark need not hand it on
+            outcome.agent_usage = trial.session.usage
         if outcome.duration is None:
             outcome.duration = time.monotonic() - clock
         return outcome

@@ -28,7 +28,17 @@ from pytest_a2a_bench.errors import (
     TrialTimeoutError,
     TurnTimeoutError,
 )
-from pytest_a2a_bench.model import Briefing, DialectFinding, Event, Reward, TrialKey, TrialResult, UserFault, UserSaid
+from pytest_a2a_bench.model import (
+    Briefing,
+    DialectFinding,
+    Event,
+    Reward,
+    TrialKey,
+    TrialResult,
+    Usage,
+    UserFault,
+    UserSaid,
+)
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.trials import runner as runner_module
 from pytest_a2a_bench.trials.observers import Taped
@@ -44,6 +54,7 @@ class Session:
     metrics: tuple[Any, ...] = ()
     tainted: Any = None
     noise: Any = None
+    usage = Usage(7, 3, 0.5)
 
     def __init__(self, metadata: Any) -> None:
         self.metadata = metadata
@@ -188,10 +199,24 @@ def test_one_further_agent_of_a_role_is_known_without_its_name() -> None:
     assert agents("b", "c") == {"transfer": [["b", "http://b", "B 1"], ["c", "http://c", "B 1"]]}
 
 
-@in_one_test("reward", [None, Reward(float("nan")), Reward(-1.0), Reward(100.0)])
+@pytest.mark.parametrize("reward", [None, Reward(float("nan")), Reward(-1.0), Reward(100.0)])
 def test_a_reward_that_is_none_is_no_miss_of_the_agent(make: Make, reward: Reward | None) -> None:
     result = make(Outcome(reward=reward))[0].run(KEY)
     assert (result.status, result.reward_info) == ("evaluator_error", None)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "usage"),
+    [
+        (Outcome(reward=Reward(1.0)), Session.usage),
+        (Outcome(reward=Reward(1.0), agent_usage=Usage(1, 1, 0.1)), Usage(1, 1, 0.1)),
+        (TurnTimeoutError("x"), Session.usage),
+    ],
+)
+def test_the_agents_usage_is_that_of_its_session_unless_a_benchmark_says_another(
+    make: Make, outcome: Any, usage: Usage
+) -> None:
+    assert make(outcome)[0].run(KEY).agent_usage == usage
 
 
 def test_an_exception_becomes_a_result_with_its_traceback(make: Make, tmp_path: Path) -> None:
