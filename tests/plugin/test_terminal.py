@@ -6,6 +6,7 @@ import math
 import pytest
 from fake_llm import FakeLLM
 from harness import Bench, log_of
+from one_test import in_one_test
 
 from pytest_a2a_bench.plugin import schedule
 from pytest_a2a_bench.plugin.terminal import Reporting, looks_like_trial
@@ -117,7 +118,7 @@ def test_quiet_has_a_line_a_minute(desk: Bench, monkeypatch: pytest.MonkeyPatch)
     assert " of 3 trials" not in desk("-qq").stdout.str()
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("nodeid", "expected"),
     [
         ("a2a/airline::test_airline[12-t0]", True),

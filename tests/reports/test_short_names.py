@@ -28,6 +28,9 @@ def test_a_task_with_a_long_id_is_named_by_its_place() -> None:
     assert registry.shown_name("tau2/airline/12#0") == "airline/12#0"
     names = [registry.short_name(f"tau2/telecom/{id}") for id in LONG]
     assert len({*names}) == len(LONG)
+    telecom, airline, other = (made_trial(k) for k in (f"tau2/telecom/{LONG[17]}#0", "tau2/airline/12#0", "made/x/1#0"))
+    assert [records.row(r).get("h") for r in (telecom, airline, other)] == ["telecom/17#0", "airline/12#0", None]
+    assert records.row(telecom)["k"] == str(telecom.key)
 
 
 def test_causes_and_missed_tasks_are_listed_by_short_names_and_the_lists_end() -> None:
@@ -38,12 +41,6 @@ def test_causes_and_missed_tasks_are_listed_by_short_names_and_the_lists_end() -
     assert lines[0].startswith("  telecom: 0 0/1, 1 0/1, ")
     assert len(lines) == summary.MISSED + 1
     assert lines[-1] == f"  ... {len(LONG)} tasks in all; a2a-bench show --why has their causes"
-
-
-def test_rows_of_the_page_have_short_names_and_whole_keys() -> None:
-    telecom, airline, other = (made_trial(k) for k in (f"tau2/telecom/{LONG[17]}#0", "tau2/airline/12#0", "made/x/1#0"))
-    assert [records.row(r).get("h") for r in (telecom, airline, other)] == ["telecom/17#0", "airline/12#0", None]
-    assert records.row(telecom)["k"] == str(telecom.key)
 
 
 def test_show_takes_a_short_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

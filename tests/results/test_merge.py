@@ -32,11 +32,8 @@ def merged(tmp_path: Path) -> Path:
     return tmp_path / "whole"
 
 
-def test_the_whole_knows_what_the_tasks_of_every_part_are_about(merged: Path) -> None:
+def test_the_whole_knows_what_the_tasks_of_every_part_are_about_and_a_lost_one_counts(merged: Path) -> None:
     assert manifest.load(merged).categories == CATEGORIES
-
-
-def test_a_trial_that_got_lost_counts_in_its_category(merged: Path) -> None:
     (lost,) = (path for path in (merged / "trials").iterdir() if json.loads(path.read_text())["key"] == KEYS[1])
     lost.unlink()
     _, out, _ = run("gate", merged, "--min-pass", "crmarena/mini/handle_time=0.9")

@@ -11,16 +11,14 @@ def done(count: int, seconds: float = 10.0, **values: Any) -> tuple[dict[str, An
     return ({"status": "evaluated", "success": True, "duration_s": seconds, **values},) * count
 
 
-def test_the_whole_line() -> None:
+def test_the_line() -> None:
     every = (*done(2, cost_usd=0.25), *done(1, success=False), *done(1, status="infrastructure_error", success=None))
     assert Progress(every, 20, 25.0, parallel=4, in_flight=3).line == (
         "a2a: 4 of 20 trials, 2 of 3 passed (67%), 1 not evaluated, 3 in flight, cost $0.50, 25s, about 40s left"
     )
-
-
-def test_before_anything_is_known() -> None:
     assert Progress((), 5, 3.0, in_flight=1).line == "a2a: 0 of 5 trials, 0 of 0 passed, 1 in flight, 3s"
     assert Progress(done(1), 9, 3.0, parallel=8).line.startswith("a2a: 1 of 9 trials, 1 of 1 passed (100%), up to 8 in")
+    assert [duration(s) for s in (0.9, 59, 61, 3599, 3600, 7620)] == ["0s", "59s", "1m01s", "59m59s", "1h00m", "2h07m"]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +41,3 @@ def test_reused_trials_take_no_time_and_cost_nothing() -> None:
     assert progress.seconds_left == 4.0
     assert progress.cost == 1.0
     assert Progress(done(3, reused_from="earlier"), 5, 1.0).seconds_left is None
-
-
-def test_durations() -> None:
-    assert [duration(s) for s in (0.9, 59, 61, 3599, 3600, 7620)] == ["0s", "59s", "1m01s", "59m59s", "1h00m", "2h07m"]

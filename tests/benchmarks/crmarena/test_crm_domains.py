@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from crm import settings
 from mini_org.org import build
+from one_test import in_one_test
 from salesforce_server import serve
 from trials import run_against
 
@@ -154,7 +155,7 @@ def test_the_oracle_reads_its_own_golds() -> None:
     assert refused == f"{REFUSAL} Your other question: {twin.answer}."
 
 
-@pytest.mark.parametrize("key", ["crmarena/mini", "crmarena//x", "crmarena/mini/handle_time-77"])
+@in_one_test("key", ["crmarena/mini", "crmarena//x", "crmarena/mini/handle_time-77"])
 def test_the_oracle_knows_nothing_else(key: str) -> None:
     with pytest.raises(LookupError):
         gold_answer(key)
@@ -169,9 +170,6 @@ def test_the_run_tells_the_oracle_where_its_tasks_are_unless_the_spec_does() -> 
     assert parse_spec(mine).benchmark_options == {"crm_data": "/mine"}
     assert parse_spec("solver", run).benchmark_options == {}, "only those that play the gold may know where it is"
     assert parse_spec("noop", run).benchmark_options == {}
-
-
-def test_its_command_line_has_the_options_of_benchmarks() -> None:
     message = parse_spec("oracle", settings(crm_data="/data"))
     parser = ArgumentParser()
     add_arguments(parser)

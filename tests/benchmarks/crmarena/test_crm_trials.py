@@ -153,23 +153,19 @@ def test_interactive_tasks_in_dialects(run_trials: RunTrials, dialect: str, hist
     assert failed(run_trials("solver", chosen, keys("mini_interactive", FEW))) == {}
 
 
-def test_the_oracle_needs_to_be_told_the_task(run_trials: RunTrials) -> None:
+def test_an_oracle_without_a_task_too_few_turns_and_a_task_that_is_not_there(run_trials: RunTrials) -> None:
     (result,) = run_trials("oracle", settings(tag_trials=False, concurrency=1), keys(tasks=["handle_time-00"]))
 
     assert (result.status, result.termination_reason, result.reward) == ("evaluated", "agent_error", 0.0)
     assert result.reward_info is not None
     assert "--a2a-set tag-trials=on" in result.reward_info.note
 
-
-def test_too_few_turns_end_it_without_a_reward(run_trials: RunTrials) -> None:
     (result,) = run_trials("solver", settings(crm_max_turns=1), keys(tasks=["handle_time-00"]))
 
     assert (result.status, result.termination_reason, result.success) == ("evaluated", "max_turns", False)
     assert result.reward_info is not None
     assert "max_turns" in result.reward_info.note
 
-
-def test_a_task_that_is_not_there_is_no_verdict_on_the_agent(run_trials: RunTrials) -> None:
     (result,) = run_trials("noop", settings(), keys(tasks=["handle_time-99"]))
 
     assert result.status == "infrastructure_error"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from fake_llm import FakeLLM, Step, call, completion, say
+from one_test import in_one_test
 from tau2_verification import Calls, Tau2Verifier, Verification
 from trials import RunTrials
 
@@ -92,7 +93,7 @@ def _call_argument(simulation: dict[str, Any]) -> None:
     next(m for m in simulation["messages"] if m.get("tool_calls"))["tool_calls"][0]["arguments"]["status"] = "pending"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("change", "said"),
     [
         (_tool_output, "].content: stock "),

@@ -76,14 +76,11 @@ def test_tau2s_viewer_and_submission_code_read_it(
     assert "user_stop" in shown.lower()
 
 
-def test_tau2_evaluates_the_exported_conversations_to_the_same(run: Path) -> None:
+def test_tau2_evaluates_the_exported_conversations_to_the_same_and_they_say_who_played_the_user(run: Path) -> None:
     export(run)
     results = loaded(run / "out.json")
     again = importlib.import_module("tau2.scripts.evaluate_trajectories").compute_simulation_rewards(results)
     assert [s.reward_info.reward for s in again.simulations] == [s.reward_info.reward for s in results.simulations]
-
-
-def test_it_says_who_played_the_user(run: Path) -> None:
     exported = export(run)
     assert exported["info"]["user_info"]["implementation"] == "scripted"
     assert exported["info"]["user_info"]["llm"] is None
@@ -130,16 +127,7 @@ def test_a_trial_without_a_reward_is_refused_or_counts_as_a_failure(
     assert set(exported["a2a_bench"]["not_evaluated"]) == {failed, missing}
 
 
-def test_only_the_last_run_is_exported(
-    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    directory = write_run(tmp_path / "run", some[:2])
-    Store(directory).write(dataclasses.replace(some[3], run_id="earlier"))
-    assert len(export(directory)["simulations"]) == 2
-    assert "left out: 1 trial files" in capsys.readouterr().out
-
-
-def test_one_domain_and_one_label_at_a_time(
+def test_one_domain_one_label_and_the_last_run_are_exported_and_no_other_benchmark(
     some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     two = write_run(tmp_path / "two", some[:1], absent=["tau2/airline/1#0"])
@@ -153,13 +141,12 @@ def test_one_domain_and_one_label_at_a_time(
     doubled = write_run(tmp_path / "labels", [some[0], labelled])
     assert main(["export", "tau2", str(doubled), "-o", str(tmp_path / "x")]) == 2
     assert "several labels" in capsys.readouterr().err
-
-
-def test_a_directory_without_tau2_trials_is_refused(
-    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    directory = write_run(tmp_path / "run", some[:2])
+    Store(directory).write(dataclasses.replace(some[3], run_id="earlier"))
+    assert len(export(directory)["simulations"]) == 2
+    assert "left out: 1 trial files" in capsys.readouterr().out
     other = dataclasses.replace(some[0], key=TrialKey("desk", "front", "a"))
-    directory = write_run(tmp_path / "run", [other])
+    directory = write_run(tmp_path / "desk", [other])
     assert main(["export", "tau2", str(directory), "-o", str(tmp_path / "x")]) == 2
     assert "no tau2 trials" in capsys.readouterr().err
     assert main(["export", "tau2", str(tmp_path / "nothing"), "-o", str(tmp_path / "x")]) == 2

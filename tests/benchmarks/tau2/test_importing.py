@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.tau2 import files
 from pytest_a2a_bench.cli.main import main
@@ -50,24 +51,25 @@ def submitted(folder: Path, content: dict[str, Any]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("layout", [whole, apart, submitted])
+@in_one_test("layout", [whole, apart, submitted])
 def test_every_layout_is_read_to_the_same_trials(
     some: list[TrialResult], written: dict[str, Any], tmp_path: Path, layout: Any
 ) -> None:
-    (tmp_path / "theirs").mkdir()
-    found = files.read(layout(tmp_path / "theirs", written))
+    theirs = tmp_path / layout.__name__
+    theirs.mkdir()
+    found = files.read(layout(theirs, written))
     assert found is not None
     ours = {str(r.key): r for r in some}
     assert found.manifest.keys == tuple(str(r.key) for r in found.results)
     assert set(found.manifest.keys) == set(ours)
     assert found.manifest.agent == "a2a Readonly 1.0"
-    for theirs in found.results:
-        mine = ours[str(theirs.key)]
+    for one in found.results:
+        mine = ours[str(one.key)]
         assert mine.reward_info is not None
-        assert theirs.reward_info == dataclasses.replace(mine.reward_info, db_diff=())
+        assert one.reward_info == dataclasses.replace(mine.reward_info, db_diff=())
         for name in ("status", "termination_reason", "transcript", "seed", "user_facts"):
-            assert getattr(theirs, name) == getattr(mine, name), name
-        assert (theirs.user, theirs.provenance["benchmark"]) == ("gpt-4.1", mine.provenance["benchmark"])
+            assert getattr(one, name) == getattr(mine, name), name
+        assert (one.user, one.provenance["benchmark"]) == ("gpt-4.1", mine.provenance["benchmark"])
 
 
 def test_the_pages_of_a_viewer(some: list[TrialResult], written: dict[str, Any], tmp_path: Path) -> None:
@@ -135,7 +137,7 @@ def test_files_of_a_submission_are_one_run_and_rewards_of_other_data_are_explain
     assert "the conversations are of tau2 at 0123456789ab, evaluated by " in message
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("change", "message"),
     [
         ({"simulations": []}, "no simulation"),

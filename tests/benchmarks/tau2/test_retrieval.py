@@ -72,11 +72,14 @@ def chosen(tau2: upstream.Tau2, name: str | None = None, **environ: str) -> retr
     return found
 
 
-def test_the_default_is_upstreams_where_it_can_be_had(tau2: upstream.Tau2) -> None:
+def test_the_default_is_upstreams_where_it_can_be_had_else_the_best_that_asks_nobody(
+    tau2: upstream.Tau2, lacks: set[str]
+) -> None:
     assert chosen(tau2, OPENAI_API_KEY="k") == retrieval.Retrieval("alltools", asks_models=True)
-
-
-def test_else_it_is_the_best_that_asks_nobody(tau2: upstream.Tau2, lacks: set[str]) -> None:
+    with pytest.raises(ConfigurationError, match=r"retrieval=bm52: tau2 1\.0\.1 has no such.*alltools, bm25, "):
+        chosen(tau2, "bm52")
+    assert retrieval.choose(tau2, "airline", Settings(benchmark_options={"retrieval": "bm25"}), {}) is None
+    assert retrieval.choose(dataclasses.replace(tau2, retrieval=None), retrieval.DOMAIN, Settings(), {}) is None
     without_key = chosen(tau2)
     assert (without_key.name, without_key.missing) == ("bm25_grep", ())
     assert without_key.passed_over == "upstream's default, alltools, needs OPENAI_API_KEY in the environment"
@@ -91,11 +94,6 @@ def test_the_best_that_asks_nobody_can_be_asked_for(tau2: upstream.Tau2, lacks: 
     assert chosen(tau2, "offline", OPENAI_API_KEY="k") == retrieval.Retrieval("bm25_grep")
     lacks.add("rank_bm25")
     assert chosen(tau2, "offline", OPENAI_API_KEY="k") == retrieval.Retrieval("no_knowledge")
-
-
-def test_a_domain_without_documents_has_none(tau2: upstream.Tau2) -> None:
-    assert retrieval.choose(tau2, "airline", Settings(benchmark_options={"retrieval": "bm25"}), {}) is None
-    assert retrieval.choose(dataclasses.replace(tau2, retrieval=None), retrieval.DOMAIN, Settings(), {}) is None
 
 
 @pytest.mark.parametrize(
@@ -120,11 +118,6 @@ def test_missing_requirements_of_a_named_retrieval(
             found.require("tau2/x")
     else:
         found.require("tau2/x")
-
-
-def test_an_unknown_name_lists_those_that_there_are(tau2: upstream.Tau2) -> None:
-    with pytest.raises(ConfigurationError, match=r"retrieval=bm52: tau2 1\.0\.1 has no such.*alltools, bm25, "):
-        chosen(tau2, "bm52")
 
 
 def test_retrieval_is_chosen_once_a_run(tau2: upstream.Tau2, lacks: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
