@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
+import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import httpx
 
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.conformance import checks
 from pytest_a2a_bench.conformance.catalogue import UNDECLARED, plan
 from pytest_a2a_bench.conformance.engine import CONCURRENCY, run_checks
 from pytest_a2a_bench.conformance.finding import CheckResult, Planned
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.target import Target, targets_of
+
+# Before any server runs: pytest parses what it imports, and CPython 3.11 breaks where two threads parse at a time, as
+# a2a-sdk's does that logs a traceback.
+for _module in pkgutil.iter_modules(checks.__path__):
+    importlib.import_module(f"{checks.__name__}.{_module.name}")
 
 SCRIPTED = {
     "default": "task hello",
