@@ -87,8 +87,12 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
         nothing = f"{directory}: there are no trial files (trials/*.json) in it"
         raise ConfigurationError(next(iter(unreadable.values()), nothing))
     asked = _manifest(directory)
+    others = 0
     if asked is not None:
         keys = {TrialKey.parse(key).file_stem: key for key in asked.keys}
+        # As everywhere else: files of earlier runs or selections do not count, unless the last run has nothing yet.
+        own = [r for r in trials if r.run_id in asked.runs and r.key.file_stem in keys]
+        trials, others = (own, len(trials) - len(own)) if own else (trials, 0)
         trials += [manifest.missing(keys[stem], asked, why) for stem, why in unreadable.items() if stem in keys]
     found, notes = _verdict(directory, asked, trials)
     checks, explanations = _checks(conformance) if conformance else ((), {})
@@ -108,7 +112,12 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
         compared=_compared(found, trials),
         history=past,
         nodeids=_nodeids(asked),
-        notes=[*notes, *about_baseline, *(f"This file cannot be read: {text}." for text in unreadable.values())],
+        notes=[
+            *notes,
+            *_about_others(others),
+            *about_baseline,
+            *(f"This file cannot be read: {text}." for text in unreadable.values()),
+        ],
         unfinished=_unfinished(asked, trials) if found is None and asked is not None else (),
         made_at=now(),
     )
@@ -161,8 +170,6 @@ def _verdict(
     notes = []
     if found.trials.not_run:
         notes.append(f"Of the run, {count(found.trials.not_run, 'trial')} more had not begun when it was stopped.")
-    if len(runs) > 1:
-        notes.append(f"The verdict is of run {found.run_id} alone; the trials below are of {len(runs)} runs.")
     return found, notes
 
 
@@ -176,10 +183,12 @@ def _unfinished(asked: manifest.Manifest, trials: list[TrialResult]) -> list[str
         every = count(len(asked.keys), "trial")
         return [f"The last run here, {asked.run_id}, has finished none of its {every}: these are of earlier runs."]
     lacking = f"{count(absent, 'trial')} of {len(asked.keys)}"
-    notes = [f"The last run here, {asked.run_id}, goes on or was stopped: there is no result of {lacking}."]
-    if others := len(trials) - len(own):
-        notes.append(f"Of the trials below, {others} of {len(trials)} are of earlier runs.")
-    return notes
+    return [f"The last run here, {asked.run_id}, goes on or was stopped: there is no result of {lacking}."]
+
+
+def _about_others(others: int) -> list[str]:
+    are, do = ("is", "does") if others == 1 else ("are", "do")
+    return [f"{count(others, 'trial file')} {are} of other runs or selections and {do} not count."] if others else []
 
 
 def _compared(found: StoredVerdict | None, trials: list[TrialResult]) -> tuple[AgentComparison, ...]:

@@ -127,6 +127,9 @@ def test_a_directory_is_what_its_last_run_was_asked_for(tmp_path: Path) -> None:
     note = f"The baseline {directory}: 9 trial files are of other runs or selections and do not count."
     contents = gather(directory, directory, None)
     assert note in contents.notes
+    # So is the page.
+    assert {result.run_id for result in contents.trials} == {"run-2"}
+    assert "9 trial files are of other runs or selections and do not count." in contents.notes
     # Without a verdict, as merged results are, the plan of the run names the agent.
     assert (contents.agent, contents.endpoint) == ("Readonly 1.0", "http://127.0.0.1:1")
     assert command("compare", directory, directory).err.count(f"{directory}: 9 trial files are of other runs") == 2
