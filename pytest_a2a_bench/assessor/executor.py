@@ -411,7 +411,8 @@ class AssessmentExecutor(AgentExecutor):
             Part(text=_clean(text), media_type="text/plain"),
             Part(data=ParseDict(KNOWN.hide_in(dict(data)), Value()), media_type="application/json"),
         ]
-        await updater.add_artifact(parts, name=result.NAME, last_chunk=True)
+        # One id: the result of an assessment that was killed before its end, and goes on, replaces the earlier one.
+        await updater.add_artifact(parts, artifact_id="result", name=result.NAME, last_chunk=True)
         await updater.complete()
         await self._end_once_stored(record.concluded("completed", text, data))
 

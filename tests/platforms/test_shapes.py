@@ -110,4 +110,4 @@ def test_the_protocol_is_kept_through_a_controller(tmp_path: Path, programs: dic
     with controller(tmp_path / "white", programs, script) as white:
         wait_for(lambda: "agent: running" in (tmp_path / "white" / "stderr.log").read_text())
         ((_, agent),) = httpx.get(f"{white}/agents").json().items()
-        assert "A2A 1.0: conformant in what was judged" in command("check", agent["url"]).out
+        assert "A2A 1.0: fully conformant in what was judged" in command("check", agent["url"]).out
