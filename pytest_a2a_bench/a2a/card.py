@@ -21,6 +21,8 @@ from pytest_a2a_bench.text import one_line
 # A2A 1.0 (§8.2) and later versions of 0.3 have the first; older servers still have theirs at the second.
 CARD_PATH = "/.well-known/agent-card.json"
 LEGACY_CARD_PATH = "/.well-known/agent.json"
+CARD_CACHING = "public, max-age=300"
+"""The Cache-Control with which our own agents serve their cards (A2A 1.0.1 section 8.6.1)."""
 
 # No credentials, no such path, or no time: nothing of this depends on the version that is asked for.
 _SAME_IN_EITHER_VERSION = (401, 403, 404, 405, 410, 429)

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from pytest_a2a_bench.a2a.card import CARD_PATH
+from pytest_a2a_bench.a2a.card import CARD_CACHING, CARD_PATH
 from pytest_a2a_bench.agents.brain import Brain
 from pytest_a2a_bench.agents.brains import make_brain
 from pytest_a2a_bench.agents.card import REST_PREFIX, Addresses, addresses, build_card
@@ -111,7 +111,7 @@ def make_app(
     handler: DefaultRequestHandler, options: AgentOptions, card: AgentCard, token: str | None = None
 ) -> ASGIApp:
     """Return the ASGI application: the card, and the HTTP bindings that the options ask for."""
-    routes: list[BaseRoute] = [*create_agent_card_routes(card, cache_control="public, max-age=300")]
+    routes: list[BaseRoute] = [*create_agent_card_routes(card, cache_control=CARD_CACHING)]
     if "jsonrpc" in options.transports:
         routes += _jsonrpc_routes(handler, options)
     if "rest" in options.transports:

@@ -30,7 +30,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
+from pytest_a2a_bench.a2a.card import CARD_CACHING, CARD_PATH, LEGACY_CARD_PATH
 from pytest_a2a_bench.agents.card import write_card
 from pytest_a2a_bench.agents.gateway import AGENTS_ROLE, BODY, StrictContextBuilder, StrictRequestHandler, wrong_fields
 from pytest_a2a_bench.assessor.result import whole_numbers
@@ -131,7 +131,7 @@ def a2a_routes(handler: AssessorHandler, card: AgentCard) -> list[BaseRoute]:
     cards = (
         route
         for path in (CARD_PATH, LEGACY_CARD_PATH)
-        for route in create_agent_card_routes(card, card_url=path, cache_control="public, max-age=300")
+        for route in create_agent_card_routes(card, card_url=path, cache_control=CARD_CACHING)
     )
     return [
         *cards,

@@ -128,8 +128,8 @@ def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> l
         return []
     if subject.problem:
         return [CheckResult(p.requirement, p.binding, "error", reason=subject.problem) for p in planned]
-    more: dict[str, Any] = {"webhook": _place(namespace), "breadth": namespace.profile}
-    targets = subject.targets(config, _scenarios(namespace), namespace.timeout, **more)
+    webhook, breadth = _place(namespace), namespace.profile
+    targets = subject.targets(config, _scenarios(namespace), namespace.timeout, webhook=webhook, breadth=breadth)
     left: list[str] = []
     try:
         return list(check_all(targets, planned, namespace.concurrency, left).values())

@@ -114,7 +114,7 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
         nodeids=_nodeids(asked),
         notes=[
             *notes,
-            *_about_others(others),
+            *(f"{note}." for note in manifest.about_others(others)),
             *about_baseline,
             *(f"This file cannot be read: {text}." for text in unreadable.values()),
         ],
@@ -184,11 +184,6 @@ def _unfinished(asked: manifest.Manifest, trials: list[TrialResult]) -> list[str
         return [f"The last run here, {asked.run_id}, has finished none of its {every}: these are of earlier runs."]
     lacking = f"{count(absent, 'trial')} of {len(asked.keys)}"
     return [f"The last run here, {asked.run_id}, goes on or was stopped: there is no result of {lacking}."]
-
-
-def _about_others(others: int) -> list[str]:
-    are, do = ("is", "does") if others == 1 else ("are", "do")
-    return [f"{count(others, 'trial file')} {are} of other runs or selections and {do} not count."] if others else []
 
 
 def _compared(found: StoredVerdict | None, trials: list[TrialResult]) -> tuple[AgentComparison, ...]:

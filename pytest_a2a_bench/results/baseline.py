@@ -262,10 +262,7 @@ def _of_directory(directory: Path) -> Baseline:
         some = ", ".join(absent[:3]) + (", ..." if len(absent) > 3 else "")
         have = "has" if len(absent) == 1 else "have"
         notes.append(f"{len(absent):,} of the run's {count(len(run.manifest.keys), 'trial')} {have} no result ({some})")
-    if run.others:
-        are, do = ("is", "does") if run.others == 1 else ("are", "do")
-        notes.append(f"{count(run.others, 'trial file')} {are} of other runs or selections and {do} not count")
-    return dataclasses.replace(found, absent=absent, notes=tuple(notes))
+    return dataclasses.replace(found, absent=absent, notes=(*notes, *manifest.about_others(run.others)))
 
 
 def measured_by(results: Iterable[TrialResult]) -> Measured:

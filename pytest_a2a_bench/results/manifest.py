@@ -23,6 +23,7 @@ from pytest_a2a_bench.config.values import Shard
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.messages import KeyText, digest
 from pytest_a2a_bench.redact import dump_json
+from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoredForm, StoreError, explain, save
 from pytest_a2a_bench.text import counted
 
@@ -147,6 +148,12 @@ class SelectedResults:
 
 
 NO_RESULT = "there is no result of it"
+
+
+def about_others(files: int) -> list[str]:
+    """Return a remark about trial files that do not count, if there are any."""
+    are, do = ("is", "does") if files == 1 else ("are", "do")
+    return [f"{count(files, 'trial file')} {are} of other runs or selections and {do} not count"] if files else []
 
 
 def missing(text: str, asked: Manifest, why: str) -> TrialResult:
