@@ -7,7 +7,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 
-import full_agent as served
+import scripted as served
 from a2a.helpers import new_data_part, new_message, new_task_from_user_message, new_text_part
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue

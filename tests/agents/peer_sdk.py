@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 
-from full_agent import Features, full_agent
+from scripted import Features, full_agent
 
 if __name__ == "__main__":
     port = next((int(word) for word in sys.argv if word.isdigit()), 0)

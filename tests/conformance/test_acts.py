@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from acts_agent import BEHAVIORS, acts_agent
 from faulty_server import serve_faulty
-from full_agent import Features, full_agent
 from in_thread import served_in_thread
 from raw_agent import MESSAGE, Request, event, raw_agent, response, rpc, scripted, stream_head
+from scripted import Features, full_agent
 
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.acts.document import ClientStep

@@ -12,9 +12,9 @@ from typing import Any
 import builtin_server
 import pytest
 from cards import minimal_0_3, minimal_1_0
-from full_agent import Features, full_agent
 from one_test import in_one_test
 from raw_agent import Handler, Request, nowhere, raw_agent, response, stream_head
+from scripted import Features, full_agent
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.cli import main

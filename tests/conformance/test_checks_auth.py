@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from broken_rpc import broken_rpc, make_card
 from faulty_server import start_faulty
-from full_agent import EXTENSION, Features, full_agent
 from judged import SCRIPTED, faults, judge, passed
 from mutation import judge_url
 from raw_agent import Handler, Request, raw_agent, response, rpc
+from scripted import EXTENSION, Features, full_agent
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.grouping import fold

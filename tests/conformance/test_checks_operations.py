@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from broken_rpc import broken_rpc
-from full_agent import Features, full_agent
 from judged import SCRIPTED, faults, judge, passed
 from one_test import in_one_test
+from scripted import Features, full_agent
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult

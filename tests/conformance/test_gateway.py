@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 from a2a.types import AgentCardSignature, Part
-from full_agent import Features, full_agent
 from gateway_faults import FAULTS
 from gateway_proxy import TRANSPARENT, Fault, Rewriting, gateway_proxy
 from judged import SCRIPTED
-from scripted import ScriptedExecutor
+from scripted import Features, ScriptedExecutor, full_agent
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp
 

@@ -17,12 +17,12 @@ from typing import Any
 import grpc.aio
 import httpx
 import pytest
-from full_agent import Features, full_agent
 from gateway_faults import on_card
 from gateway_proxy import Fault, Rewriting, gateway_proxy
 from in_thread import served_in_thread
 from judged import SCRIPTED
 from real_proxy import serving
+from scripted import Features, full_agent
 from starlette.middleware import Middleware
 
 from pytest_a2a_bench.a2a.config import ClientConfig

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from full_agent import Features, full_agent
 from gateway_proxy import Rewriting
 from judged import SCRIPTED
 from real_proxy import serving
+from scripted import Features, full_agent
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
-from full_agent import full_agent
 from judged import SCRIPTED, collect
 from one_test import in_one_test
+from scripted import full_agent
 
 from pytest_a2a_bench.conformance.checks.push import _unauthorized
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 from builtin_server import served
 from faulty_server import start_faulty
-from full_agent import Features, full_agent
 from gateway_faults import FAULTS
 from gateway_proxy import TRANSPARENT, Fault, gateway_proxy
 from harness import Bench, ids, junit_cases, junit_properties
 from raw_agent import Request, raw_agent, stream_head
+from scripted import Features, full_agent
 
 
 @pytest.fixture(scope="module")
