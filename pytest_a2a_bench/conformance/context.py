@@ -222,7 +222,7 @@ class Context:
         """Return the answer to a message of nothing but a text, the ordinary one by default; said once for all."""
         # A message may cost the agent a model call.
         text = text if text is not None else self.target.scenarios.get("task")
-        return await self.session.shared.once(("said", text, self.variant.operation), lambda: self.send(text))
+        return await self.shared(("said", text), lambda: self.send(text))
 
     async def streamed(self) -> WireReply:
         """Return the stream that answers the ordinary message; asked once for all."""
@@ -231,7 +231,7 @@ class Context:
     async def shared(self, key: Any, make: Callable[[], Awaitable[T]]) -> T:
         """Make something once for all checks of this interface; ``key`` names it."""
         # What is asked in place of something else is something else.
-        return await self.session.shared.once(("shared", key, self.variant.operation), make)
+        return await self.session.shared.once((key, self.variant.operation), make)
 
     # -- not applying --
 

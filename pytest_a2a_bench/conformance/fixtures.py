@@ -60,8 +60,7 @@ async def completed_task(ctx: Context) -> Mapping[str, Any]:
     """Return a terminal task that the agent made for the ``task`` prompt, or one in the variant's state; shared."""
     if ctx.state:
         return await task_of(ctx, ctx.state)
-    asking = ctx.plain()
-    return await ctx.session.shared.once("task", lambda: _first_task(asking))
+    return await _first_task(ctx.plain())
 
 
 def _answered(reply: WireReply) -> WireReply:
@@ -70,6 +69,7 @@ def _answered(reply: WireReply) -> WireReply:
     return reply
 
 
+@shared
 async def _first_task(ctx: Context) -> Mapping[str, Any]:
     result = _answered(await ctx.said()).result
     task = task_in(result)
@@ -105,31 +105,21 @@ async def waiting_task(
 
 async def message_reply(ctx: Context) -> Mapping[str, Any]:
     """Return a direct message of the agent (``message`` prompt, or the ordinary one if that gives a message)."""
-    asking = ctx.plain()
-
-    async def make() -> Mapping[str, Any]:
-        text = asking.target.scenarios.get("message")
-        reply = await asking.said(text)
-        message = message_in(_answered(reply).result)
-        if message is None:
-            if text is None:
-                # Skips with the advice to name a prompt in the scenarios.
-                asking.prompt("message")
-            asking.skip("the agent answers the prompt of the scenario 'message' with a task")
-        return message
-
-    return await ctx.session.shared.once("message", make)
+    ctx = ctx.plain()
+    message = message_in(_answered(await ctx.said(ctx.target.scenarios.get("message"))).result)
+    if message is None:
+        ctx.prompt("message")  # without one, skips with the advice to name one in the scenarios
+        ctx.skip("the agent answers the prompt of the scenario 'message' with a task")
+    return message
 
 
 async def samples(ctx: Context) -> tuple[WireReply, ...]:
     """Return ordinary answers of several operations, or those about a task in the variant's state; shared."""
     # Asked once: each model call of the agent may cost money.
-    asking, state = ctx.plain(), ctx.state
-    if state:
-        return await asking.shared(("samples in state", state), lambda: _samples(asking, state))
-    return await ctx.session.shared.once("samples", lambda: _samples(asking, ""))
+    return await _samples(ctx.plain(), ctx.state)
 
 
+@shared
 async def _samples(ctx: Context, state: str) -> tuple[WireReply, ...]:
     replies = [await reply_in(ctx, state)]
     task = _body(replies[0])

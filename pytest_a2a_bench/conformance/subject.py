@@ -16,9 +16,10 @@ from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.conformance.card import card_versions, check_card
 from pytest_a2a_bench.conformance.card.fetch import fetch_card
 from pytest_a2a_bench.conformance.catalogue import load_gateway_requirements, load_requirements, plan, requirement
-from pytest_a2a_bench.conformance.engine import check_all, probe
+from pytest_a2a_bench.conformance.engine import check_all
 from pytest_a2a_bench.conformance.finding import CARD, GATEWAY, CheckResult, Finding, Planned, Requirement
 from pytest_a2a_bench.conformance.grouping import fold
+from pytest_a2a_bench.conformance.raw import probe
 from pytest_a2a_bench.conformance.report import Report, card_results, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.health import absence

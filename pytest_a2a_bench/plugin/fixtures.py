@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.config import ClientConfig
     from pytest_a2a_bench.conformance.clients.observed import ObservedAgent
-    from pytest_a2a_bench.conformance.engine import Judge, RawWire
+    from pytest_a2a_bench.conformance.engine import Judge
     from pytest_a2a_bench.conformance.finding import CheckResult, Finding
+    from pytest_a2a_bench.conformance.raw import RawWire
     from pytest_a2a_bench.conformance.report import CheckRow
     from pytest_a2a_bench.conformance.subject import Subject
     from pytest_a2a_bench.dialects import Dialect

@@ -16,9 +16,10 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import USUAL
 from pytest_a2a_bench.conformance import subject
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
-from pytest_a2a_bench.conformance.engine import Judge, RawWire
+from pytest_a2a_bench.conformance.engine import Judge
 from pytest_a2a_bench.conformance.finding import CARD, CheckResult
 from pytest_a2a_bench.conformance.grouping import fold
+from pytest_a2a_bench.conformance.raw import RawWire
 from pytest_a2a_bench.conformance.report import CheckRow, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of

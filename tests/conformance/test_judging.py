@@ -12,9 +12,10 @@ from raw_agent import Request, raw_agent, response, scripted
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance import engine
-from pytest_a2a_bench.conformance.engine import Judge, RawWire, check_all
+from pytest_a2a_bench.conformance.engine import Judge, check_all
 from pytest_a2a_bench.conformance.finding import CheckResult, Planned
 from pytest_a2a_bench.conformance.grouping import fold
+from pytest_a2a_bench.conformance.raw import RawWire
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject, look_at
 from pytest_a2a_bench.conformance.target import Target

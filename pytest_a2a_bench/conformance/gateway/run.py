@@ -16,7 +16,7 @@ from pytest_a2a_bench.conformance.card.fetch import fetch_card
 from pytest_a2a_bench.conformance.card.judge import CardHttp
 from pytest_a2a_bench.conformance.catalogue import load_gateway_requirements
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.engine import probe, run_checks
+from pytest_a2a_bench.conformance.engine import run_checks
 from pytest_a2a_bench.conformance.finding import (
     CARD,
     FOUND,
@@ -33,6 +33,7 @@ from pytest_a2a_bench.conformance.gateway.cards import SECURITY, compare_cards, 
 from pytest_a2a_bench.conformance.gateway.compare import Difference, Seen, Sides, compare_step, kind_of, origin_text
 from pytest_a2a_bench.conformance.gateway.probes import HELD, ROUGH, STEPS, Asking, hold
 from pytest_a2a_bench.conformance.grouping import Alone, explain
+from pytest_a2a_bench.conformance.raw import probe
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.health import absence
 from pytest_a2a_bench.conformance.session.session import Session

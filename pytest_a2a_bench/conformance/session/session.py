@@ -54,9 +54,8 @@ class Cache:
         self._made: dict[Any, asyncio.Future[Any]] = {}
 
     async def once(self, key: Any, make: Callable[[], Awaitable[T]]) -> T:
-        # A future and no lock: a failure is remembered too, so that twenty checks do not each wait for the same time-
-        # out.
         """Make an object once; if that raises, every check that wants the object gets the error."""
+        # A future and no lock: a failure is remembered too, so that twenty checks do not each wait for one limit.
         future = self._made.get(key)
         if future is None:
             future = self._made[key] = asyncio.ensure_future(make())
@@ -64,24 +63,15 @@ class Cache:
         result: T = await asyncio.shield(future)
         return result
 
-    def forget_exchanges(self) -> None:
-        """Forget exchanges and failures, so that they are made anew; tasks that are over are kept."""
-        for key in [k for k, made in self._made.items() if _may_go(k, made)]:
-            del self._made[key]
+    def forget(self) -> None:
+        """Forget what is made, so that it is made anew; what is being made goes on, as checks wait for it."""
+        self._made = {key: made for key, made in self._made.items() if not made.done()}
 
     async def close(self) -> None:
         """Stop making objects that no check waits for any more."""
         for future in self._made.values():
             future.cancel()
         await asyncio.gather(*self._made.values(), return_exceptions=True)
-
-
-def _may_go(key: Any, made: asyncio.Future[Any]) -> bool:
-    # Only what is made: a check that waits for the making of another goes on.
-    if not made.done():
-        return False
-    is_exchange = isinstance(key, tuple) and key[0] in ("shared", "said")
-    return is_exchange or made.cancelled() or made.exception() is not None
 
 
 class Session:
@@ -152,6 +142,8 @@ class Session:
         return await owner.shared.once("webhooks", owner._listen)
 
     async def _listen(self) -> WebhookReceiver:
+        if self._receiver is not None:
+            return self._receiver
         receiver = WebhookReceiver(self.target.webhook)
         until = time.monotonic() + _PORT_SECONDS
         while True:
