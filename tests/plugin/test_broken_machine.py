@@ -77,24 +77,15 @@ def test_a_run_whose_files_get_lost_does_not_pass(desk: Bench, damage: str, line
     assert result.ret == 1
 
 
-def test_results_that_cannot_be_written_are_refused_before_the_first_conversation(desk: Bench) -> None:
-    # Whoever is root may write into any directory, but not into this one.
-    assert "/proc/results" in desk.refused("--a2a-results=/proc/results").str()
-    assert not log_of(desk)
-
-
-@pytest.mark.parametrize("jump", [86_400.0, -86_400.0], ids=["ahead", "back"])
-def test_a_clock_that_jumps_changes_no_result(desk: Bench, jump: float) -> None:
+def test_a_clock_that_jumps_changes_no_result(desk: Bench) -> None:
     desk.tasks("ok-0-1 ok-0-2 bad-0-1 ok-0-3")
-    desk.makeconftest(
-        (desk.path / "conftest.py").read_text()
-        + "\n"
-        + "import time\n"
-        + "real, jumped = time.time, []\n"
-        + "def pytest_runtest_logfinish(nodeid):\n"
-        + "    jumped.append(nodeid)\n"
-        + f"time.time = lambda: real() + {jump} * (len(jumped) > 1)\n"
-    )
+    desk.add_to_conftest("""
+import time
+real, jumped = time.time, []
+def pytest_runtest_logfinish(nodeid):
+    jumped.append(nodeid)
+time.time = lambda: real() + 86_400 * (len(jumped) > 1)
+""")
     desk("--a2a-trial-timeout=3600", "--a2a-timeout=600", "-rN").assert_outcomes(passed=3, failed=1)
     for file in finished(desk.path / "a2a-results"):
         assert 0 <= json.loads(file.read_bytes())["duration"] < 600

@@ -7,10 +7,12 @@ import pytest
 from harness import Bench, ids
 from one_test import in_one_test
 
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.model import slugify
 
 ORACLE = ("--a2a-endpoint", "builtin:oracle")
+MINI = len(CATEGORIES) * 10
 
 
 PASTED = (
@@ -48,6 +50,13 @@ PASTED = (
         *((("--a2a-suite", s, *PASTED), 3, 0) for s in ("airline", "tau2", "retail", "crmarena", "card,protocol")),
         (("--a2a-suite=tau2", *PASTED, "-m", "mock"), 1, 0),
         (("--a2a-suite=tau2", *PASTED, "-k", "airline"), 2, 0),
+        # CRMArena's mini org, whose tasks have categories.
+        (("-k", "crmarena"), MINI, 0),
+        (("-k", "mini_interactive and handle_time"), 10, 0),
+        (("-m", "mini"), MINI, 0),
+        (("--a2a-suite", "mini_interactive"), MINI, 0),
+        (("--a2a-suite=mini", "--a2a-trials=2", "-k", "t1 and quote_approval"), 10, 0),
+        (("a2a/crmarena_mini::test_mini[handle_time-03-t0]",), 1, 0),
     ],
 )
 def test_what_is_chosen(bench: Bench, arguments: tuple[str, ...], count: int, own: int) -> None:

@@ -189,11 +189,15 @@ def test_a_card_that_trickles_in_or_is_not_there_is_a_usage_error(bench: Bench) 
 
 def test_a_card_that_cannot_be_used_is_a_finding(bench: Bench) -> None:
     with start_faulty("card-array") as agent:
-        result = bench("--a2a-endpoint", agent.url, "--a2a-suite", "card,protocol")
+        result = bench("--a2a-endpoint", agent.url, "--a2a-suite", "card,protocol", "--a2a-html=p.html")
     assert result.ret == 1
     found = result.parseoutcomes()
     assert (found["failed"], found["errors"]) == (1, 1)
     result.stdout.fnmatch_lines(["*there is no agent card that can be read*"])
+    page = (bench.path / "p.html").read_text(encoding="utf-8")
+    unjudged = page.split("DECLARED [card] MUST</span>")[1].split("</details>")[0]
+    assert "1.0.1 §4.4.6" in unjudged
+    assert "there is no agent card that can be read" in unjudged
 
 
 def test_fixtures_for_tests_of_ones_own(bench: Bench, bad_url: str) -> None:

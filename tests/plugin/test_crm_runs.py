@@ -112,22 +112,6 @@ def test_changed_results_domains_and_errors_are_never_averaged_with_plain_ones()
     assert lines[1].split()[:5] == ["handle_time", "2", "1", "1", "1.000"]
 
 
-def test_own_tests_of_the_same_tasks_come_first(bench: Bench, oracle: Bench) -> None:
-    bench.makepyfile(
-        """
-        import pytest
-        @pytest.mark.crmarena("mini", category="case_routing", tasks=["case_routing-00", "case_routing-01"])
-        def test_mine(trial, bench_task):
-            assert trial.success
-            assert bench_task.category == "case_routing"
-        """
-    )
-    result = oracle("-k", "case_routing", "--co", "-q")
-    assert sum("::test_mine" in line for line in result.outlines) == 2
-    assert sum("::test_mini" in line for line in result.outlines) == 8
-    assert counts(oracle("-k", "test_mine")) == {"passed": 2}
-
-
 @pytest.fixture
 def published(tmp_path: Path) -> Path:
     """A directory in the official shape, made of the mini org."""

@@ -231,17 +231,6 @@ def test_gates_that_nothing_was_judged_for_do_not_pass(desk: Bench) -> None:
     assert "a2a: no trial was evaluated: these results say nothing about the agent" in result.stdout.str()
 
 
-def test_no_gate_shows_no_verdict_and_a_run_of_other_tests_has_none(desk: Bench) -> None:
-    result = desk()
-    result.assert_outcomes(passed=7, failed=3)
-    assert "a2a verdict" not in result.stdout.str()
-    assert verdict_of(desk)["verdict"] == "failed"
-    desk.makepyfile(test_desk="def test_desk(): pass")
-    result = desk("--a2a-min-pass=0.5")
-    assert result.ret == 0
-    assert "a2a verdict" not in result.stdout.str()
-
-
 def test_missed_needs_a_run_that_missed_something(desk: Bench) -> None:
     desk.refused("--a2a-missed").fnmatch_lines(
         ["ERROR: --a2a-missed: *verdict.json is not there: no run has ended in this*"]
@@ -327,53 +316,7 @@ def test_quarantined_misses_fail_nothing_and_count_in_no_rate_until_the_day(desk
     result.stdout.fnmatch_lines(["the quarantine of desk/front/bad-[*] ended on 2020-01-31: it counts again"])
 
 
-def test_wrong_options_and_files_are_said_together(desk: Bench) -> None:
-    (desk.path / "q.toml").write_text("[[quarantine]]\ntask = 'x'\n")
-    (desk.path / "b.json").write_text("{}")
-    result = desk(
-        "--a2a-min-pass=1.5",
-        "--a2a-min-pass-k=4",
-        "--a2a-max-drop=0",
-        "--a2a-set=inconclusive=maybe",
-        "--a2a-max-cost=-1",
-        "--a2a-max-latency=95",
-        "--a2a-max-infra-errors=2.5",
-        "--a2a-baseline=b.json",
-        "--a2a-quarantine=q.toml",
-        "--a2a-replay=nowhere-else",
-    )
-    assert result.ret == 4
-    text = result.stderr.str()
-    assert text.count("ERROR: ") == 10
-    for word in (
-        "--a2a-min-pass: '1.5' is not a rate between 0 and 1",
-        "--a2a-min-pass-k: ",
-        "--a2a-max-drop: ",
-        "--a2a-set inconclusive: 'maybe' is not one of signs, fail, pass",
-        "--a2a-max-cost: ",
-        "--a2a-max-latency: 95 is not a percentile",
-        "--a2a-max-infra-errors: '2.5' is not",
-        "--a2a-baseline: baseline *b.json is not a baseline that this version reads: its schema is null",
-        "--a2a-quarantine: quarantine *q.toml: quarantine 1: reason is missing",
-        "--a2a-replay: *nowhere-else holds no cassettes",
-    ):
-        assert all(part in text for part in word.split("*")), word
-
-
 class TestBaseline:
-    def test_the_last_run_as_a_baseline(self, desk: Bench) -> None:
-        desk.tasks(" ".join(f"ok-x{i}" for i in range(30)))
-        assert desk().ret == 0
-        result = desk("--a2a-baseline=a2a-results", "--a2a-max-drop=0.1")
-        assert result.ret == 0
-        result.stdout.fnmatch_lines(
-            [
-                "baseline * pass * 1.000 before, 1.000 now over 30 tasks (0 better, 0 worse): drop +0.000, *",
-                "domain * tasks * before * now * drop *",
-                "desk/front * 30 * 1.000 (30/30) * 1.000 (30/30) * +0.000 *",
-            ]
-        )
-
     def test_a_regression_names_the_tasks(self, desk: Bench) -> None:
         names = [f"x{i}" for i in range(20)]
         write_baseline(desk, {f"desk/front/ok-{n}": [1] for n in names} | {"desk/front/bad-x1": [1]} | BAD)

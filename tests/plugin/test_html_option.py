@@ -7,10 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from commands import command, refused
+from commands import command
 from faulty_server import start_faulty
 from harness import Bench
-from one_test import in_one_test
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestExperimentalApiWarning")
 
@@ -74,15 +73,6 @@ def test_a_report_that_cannot_be_written_fails_the_run(desk: Bench) -> None:
         (desk.path / "file").unlink()
 
 
-def test_conformance_findings_are_on_the_page(bench: Bench) -> None:
-    with start_faulty("send-bare-task") as agent:
-        bench("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "SEND", "--a2a-html", "p.html")
-    text = bench.path.joinpath("p.html").read_text(encoding="utf-8")
-    assert 'id="conformance"' in text
-    assert re.search(r'class="pill bad">failed</span>', text)
-    assert "curl" in text  # the explanation, with the line that repeats it
-
-
 def shown(page: str, check: str) -> str:
     """Return what a page has about a check, folded under its line."""
     return page.split(f"{check}</span>")[1].split("</details>")[0]
@@ -113,14 +103,6 @@ def test_warnings_and_waivers_are_on_the_page_with_their_requests(bench: Bench) 
     assert "waiver: in release 2" in shown(page, WAIVED)
 
 
-def test_unjudged_requirements_are_on_the_page_with_their_evidence(bench: Bench) -> None:
-    with start_faulty("card-array") as agent:
-        bench("--a2a-endpoint", agent.url, "--a2a-suite=card,protocol", "--a2a-html=p.html")
-    page = bench.path.joinpath("p.html").read_text(encoding="utf-8")
-    assert "1.0.1 §4.4.6" in shown(page, "DECLARED [card] MUST")
-    assert "there is no agent card that can be read" in shown(page, "DECLARED [card] MUST")
-
-
 def test_a_report_of_the_command_is_on_the_page_with_its_requests(desk: Bench) -> None:
     desk("--a2a-results", "r")
     waivers = str(write_waiver(desk.path))
@@ -144,21 +126,3 @@ def test_a_verdict_of_another_run_is_not_shown(desk: Bench, name: str) -> None:
     text = desk.path.joinpath("r.html").read_text(encoding="utf-8")
     assert "is of an earlier run than the last one here" in text
     assert "min_pass" not in text
-
-
-@in_one_test(
-    ("arguments", "said"),
-    [
-        (["nowhere"], "nowhere: no such directory"),
-        (["empty"], "there are no trial files"),
-        (["r", "--conformance", "bad.json"], "not a conformance report"),
-        (["r", "--conformance", "none.json"], "cannot be read"),
-        (["r", "--baseline", "bad.json"], "not a baseline"),
-        (["r", "-o", "empty"], "-o empty: cannot be written"),
-    ],
-)
-def test_wrong_arguments_are_one_line(desk: Bench, arguments: list[str], said: str) -> None:
-    desk("--a2a-results", "r")
-    (desk.path / "empty").mkdir(exist_ok=True)
-    desk.path.joinpath("bad.json").write_text("{}")
-    assert said in refused("export", "html", *arguments)

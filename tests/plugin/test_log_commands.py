@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from commands import command
 from harness import Bench
-from one_test import in_one_test
 
 from pytest_a2a_bench.cli.main import harmless
 
@@ -90,7 +89,7 @@ def hostile(desk: Bench) -> Bench:
     return desk
 
 
-@pytest.mark.parametrize("style", ["auto", "native", "line"])
+@pytest.mark.parametrize("style", ["auto", "native"])
 def test_no_report_of_a_run_has_a_command(hostile: Bench, monkeypatch: pytest.MonkeyPatch, style: str) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(hostile.path / "summary.md"))
@@ -137,15 +136,6 @@ def test_names_of_tasks_are_no_commands_either(desk: Bench) -> None:
     result = desk("-v", "-rA", "--a2a-min-pass=0.4", "--a2a-markdown=/dev/stdout")
     assert commands_of(result.stdout.str() + result.stderr.str()) == []
     assert "azure" in result.stdout.str()
-
-
-@in_one_test("form", ["text", "json", "sarif", "markdown"])
-def test_a_card_gives_no_command(tmp_path: Path, form: str) -> None:
-    card = {"name": TEXT, "version": 3, TEXT: 1, "skills": [{"id": TEXT, "tags": TEXT}], "url": TEXT}
-    (tmp_path / "card.json").write_text(json.dumps(card))
-    shown = command("check", "--card", tmp_path / "card.json", "--format", form, code=1)
-    assert commands_of(shown.out + shown.err) == []
-    assert "github" in shown.out
 
 
 def test_an_error_gives_no_command(tmp_path: Path) -> None:

