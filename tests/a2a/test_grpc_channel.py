@@ -170,7 +170,7 @@ def test_others_go_on_when_a_channel_is_given_up() -> None:
 @pytest.mark.parametrize("faulty", [1, 2])
 def test_a_new_connection_after_a_timeout(faulty: int) -> None:
     with scripted_agent() as agent:
-        proxied = fault_proxy(agent.grpc_port, lambda n: "hang" if n == faulty else None, grpc=True)
+        proxied = fault_proxy(agent.grpc_port, lambda n: "hang" if n == faulty else None)
         with proxied as proxy, connected(f"127.0.0.1:{proxy.port}") as connection:
             outcomes = []
             for number in range(6):

@@ -90,7 +90,7 @@ def _before_grpc(options: AgentOptions, draws: Draws, injected: Counter[str]) ->
     with on_loop(running(options)) as served:
         card = httpx.get(served.card_url, trust_env=False).json()
         target = urlsplit(card["supportedInterfaces"][0]["url"]).port
-        with fault_proxy(target, choose, grpc=True) as proxy:
+        with fault_proxy(target, choose) as proxy:
             shown = json.loads(json.dumps(card).replace(f":{target}", f":{proxy.port}"))
             app = Starlette(routes=[Route(CARD_PATH, lambda _: JSONResponse(shown))])
             with on_loop(serve_app(app)) as url:

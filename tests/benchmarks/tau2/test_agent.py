@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from examples import VARIABLE
 from one_test import in_one_test
 from raw_agent import Request, raw_agent, response
 from trials import run_against
@@ -215,7 +213,7 @@ def test_history_before_the_first_turn_is_sent(tau2: upstream.Tau2) -> None:
 
 
 KEY = TrialKey("tau2", "mock", "create_task_1", 0)
-DEEP = 100_000 if os.environ.get(VARIABLE) else 5_000
+DEEP = 5_000
 """Far deeper than anything in Python goes; the deeper, the longer the texts that are searched in vain."""
 
 
@@ -238,21 +236,16 @@ def data_part(data: str) -> str:
     return f'{{"data": {data}}}'
 
 
-def hold(
-    folder: Path, parts: list[str], *, transport: str = "jsonrpc", metadata: str = "{}", **options: Any
-) -> TrialResult:
+def hold(folder: Path, parts: list[str], *, metadata: str = "{}", **options: Any) -> TrialResult:
     """Hold one trial with an agent that always answers with some parts, written as JSON text."""
     message = f'{{"messageId": "m", "role": "ROLE_AGENT", "parts": [{", ".join(parts)}], "metadata": {metadata}}}'
 
     def answer(request: Request) -> bytes:
-        result = f'{{"message": {message}}}'
-        if transport == "rest":
-            return response(result)
-        return response(f'{{"jsonrpc": "2.0", "id": {json.dumps(request.json["id"])}, "result": {result}}}')
+        return response(
+            f'{{"jsonrpc": "2.0", "id": {json.dumps(request.json["id"])}, "result": {{"message": {message}}}}}'
+        )
 
     with raw_agent(answer) as agent:
-        binding = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON"}[transport]
-        agent.card["supportedInterfaces"][0]["protocolBinding"] = binding
         [result] = run_against(agent.url, Settings(timeout=60, max_steps=12, **options), [KEY], folder)
     return result
 
@@ -261,45 +254,29 @@ def rules(result: TrialResult) -> set[str]:
     return {f.rule for f in result.findings}
 
 
-HOSTILE: dict[str, Callable[[], list[str]]] = {
-    "text": lambda: [text_part(nested(DEEP))],
-    "call in text": lambda: [text_part(call(f'{{"title": {nested(DEEP)}}}'))],
-    "objects in text": lambda: [text_part(call(f'{{"title": {nested(DEEP, kind="{}")}}}'))],
-    "data": lambda: [data_part(nested(DEEP))],
-    "data of 900": lambda: [data_part(nested(900))],
-    "data of 90": lambda: [data_part(nested(90))],
-    "data of 70": lambda: [data_part(nested(70))],
-    "call in data": lambda: [data_part(call(f'{{"title": {nested(900)}}}'))],
-    "call of 66 in data": lambda: [data_part(call(f'{{"title": {nested(66)}}}'))],
-    "arguments as text": lambda: [data_part(call(json.dumps(nested(DEEP, kind="{}"))))],
-    "arguments as text of 66": lambda: [data_part(call(json.dumps(nested(66, kind="{}"))))],
-    "wrappers": lambda: [data_part('{"tool_call": ' * 70 + "{}" + "}" * 70)],
-    "actions": lambda: [data_part('{"action": ' * 60 + "{}" + "}" * 60)],
-    "part metadata": lambda: [f'{{"text": "hello", "metadata": {nested(900, kind="{}")}}}'],
-    "infinite": lambda: [data_part(call('{"title": 1e999}'))],
+HOSTILE = {
+    "text": text_part(nested(DEEP)),
+    "call in text": text_part(call(f'{{"title": {nested(DEEP)}}}')),
+    "objects in text": text_part(call(f'{{"title": {nested(DEEP, kind="{}")}}}')),
+    "data of 70": data_part(nested(70)),
+    "call of 66 in data": data_part(call(f'{{"title": {nested(66)}}}')),
+    "arguments as text": data_part(call(json.dumps(nested(DEEP, kind="{}")))),
+    "arguments as text of 66": data_part(call(json.dumps(nested(66, kind="{}")))),
+    "wrappers": data_part('{"tool_call": ' * 70 + "{}" + "}" * 70),
+    "actions": data_part('{"action": ' * 60 + "{}" + "}" * 60),
+    "part metadata": f'{{"text": "hello", "metadata": {nested(900, kind="{}")}}}',
+    "infinite": data_part(call('{"title": 1e999}')),
 }
 
 
-def check_blame(result: TrialResult, what: str) -> None:
-    """Check that the agent is blamed, in few words."""
+@in_one_test("what", HOSTILE)
+def test_nesting_is_the_agents_error(what: str, tmp_path: Path) -> None:
+    result = hold(tmp_path / what, [HOSTILE[what]])
     assert (result.status, result.reward, result.error) == ("evaluated", 0, None)
     assert result.termination_reason in ("user_stop", "agent_error")
     # Brackets alone look like no call: they are words, however many.
     assert what == "text" or rules(result) & {"limit-depth", "unreadable-call"}
     assert all(len(f.message) < 2_000 and len(f.raw) <= RAW_LIMIT for f in result.findings)
-
-
-@pytest.mark.parametrize(
-    "what", [pytest.param(what, marks=[pytest.mark.slow] * what.endswith(" in text")) for what in HOSTILE]
-)
-def test_nesting_is_the_agents_error(what: str, tmp_path: Path) -> None:
-    check_blame(hold(tmp_path, HOSTILE[what]()), what)
-
-
-@pytest.mark.slow
-@in_one_test("what", ["text", "data", "call in data", "part metadata"])
-def test_nesting_is_the_agents_error_over_rest(what: str, tmp_path: Path) -> None:
-    check_blame(hold(tmp_path / what, HOSTILE[what](), transport="rest"), what)
 
 
 def test_deep_metadata_of_a_message_is_the_agents_error(tmp_path: Path) -> None:
@@ -328,9 +305,9 @@ STRANGE = {
 }
 
 
-@pytest.mark.parametrize("what", list(STRANGE))
+@in_one_test("what", STRANGE)
 def test_strange_arguments_reach_the_tools_and_upstreams_hashes(what: str, tmp_path: Path) -> None:
-    result = hold(tmp_path, [data_part(call(STRANGE[what]))])
+    result = hold(tmp_path / what, [data_part(call(STRANGE[what]))])
     assert (result.status, result.error) == ("evaluated", None)
     if what == "a number of 5,000 digits":  # Python itself reads none so large
         assert "unreadable-call" in rules(result)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import importlib.util
 import json
 import os
 import stat
@@ -160,40 +159,6 @@ def test_the_default_without_keys_asks_nobody_and_says_so(run_trials: RunTrials)
     [announced] = retrieval.announce([BANKING], settings(), {})
     assert announced.startswith("banking_knowledge: retrieval bm25_grep (the best that asks nobody")
     assert list(retrieval.announce(["airline"], settings(), {})) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "needs"),
-    [
-        ("openai_embeddings", "OPENAI_API_KEY in the environment"),
-        ("qwen_embeddings_reranker", "OPENROUTER_API_KEY in the environment and OPENAI_API_KEY in the environment"),
-        ("AllTools", "OPENAI_API_KEY in the environment"),
-    ],
-)
-def test_a_missing_key_is_a_skip(name: str, needs: str, run_trials: RunTrials) -> None:
-    [result] = run_trials("noop", settings(retrieval=name), [INTERLEAVED])
-    assert (result.status, result.metrics) == ("skipped", ())
-    assert needs in str(result.error)
-    assert "Traceback" not in str(result.error)
-
-
-def test_a_missing_package_is_a_skip_and_no_reason_to_skip_by_default(
-    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = importlib.util.find_spec
-    monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name, *rest: None if name == "rank_bm25" else real(name, *rest)
-    )
-    named, default = (run_trials("noop", settings(**o), [INTERLEAVED])[0] for o in ({"retrieval": "bm25"}, {}))
-    assert named.status == "skipped"
-    assert "needs the package rank-bm25" in str(named.error)
-    assert (default.status, default.provenance["retrieval"]) == ("evaluated", "no_knowledge")
-
-
-def test_an_unknown_configuration_is_a_usage_error() -> None:
-    [problem] = retrieval.find_problems([BANKING], settings(retrieval="bm52"), {})
-    assert problem.startswith("--a2a-set=retrieval=bm52: tau2 1.")
-    assert "it has: alltools, " in problem
 
 
 @pytest.fixture
@@ -406,13 +371,6 @@ def test_an_llm_user_has_tools_and_one_task_of_mock_contradicts_itself(run_trial
 def sample(domain: str, count: int) -> list[TrialKey]:
     tasks = index.load_tasks(domain)
     return [t.key() for t in tasks[:: max(1, len(tasks) // count)][:count]]
-
-
-@pytest.mark.parametrize("dialect", ["tool_call", "agentbeats", "sierra", "data", "auto"])
-def test_every_dialect_holds_every_domain(dialect: str, run_trials: RunTrials) -> None:
-    keys = [k for domain in ("telecom", "mock", BANKING) for k in sample(domain, 2)]
-    results = run_trials("oracle", settings(dialect=dialect, retrieval="no_knowledge"), keys)
-    assert [(r.key, r.error) for r in results if not r.success] == []
 
 
 @pytest.fixture
