@@ -11,14 +11,13 @@ a requirement.
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from pytest_a2a_bench import extensions
+from pytest_a2a_bench.conformance import data
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Ask, CheckFunction, Planned, Requirement, Vary
 from pytest_a2a_bench.conformance.target import declared
@@ -54,8 +53,7 @@ def load_gateway_requirements() -> tuple[Requirement, ...]:
 
 
 def _read(name: str, version: str) -> tuple[Requirement, ...]:
-    text = (files("pytest_a2a_bench.conformance") / "data" / name).read_text(encoding="utf-8")
-    return tuple(_requirement(json.loads(line), version) for line in text.splitlines() if line)
+    return tuple(_requirement(row, version) for row in data.load(name))
 
 
 def _requirement(row: dict[str, Any], version: str) -> Requirement:

@@ -9,20 +9,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from typing import Any, Literal, NamedTuple, get_args
 
+from pytest_a2a_bench.conformance import data
 from pytest_a2a_bench.conformance.finding import (
     ACTS,
     CARD,
     GATEWAY,
     OWN,
-    CheckOutcome,
     CheckResult,
     Finding,
     Level,
     Planned,
-    Requirement,
     outcome_of,
 )
 from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
@@ -222,24 +220,6 @@ def judge(
             round(result.seconds, 4),
             result.findings,
         )
-
-
-def card_results(
-    findings: Iterable[Finding], catalogue: Iterable[Requirement], skipped: Mapping[str, str] | None = None
-) -> Iterator[CheckResult]:
-    """Turn the findings about a card into one result for each of its requirements.
-
-    :param catalogue: requirements of every version; those about the card that have no finding have passed.
-    :param skipped: ids that were not looked at, with the reason.
-    """
-    by_rule: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_rule.setdefault(finding.rule, []).append(finding)
-    for entry in catalogue:
-        found = tuple(by_rule.pop(entry.id, ()))
-        reason = (skipped or {}).get(entry.id, "")
-        outcome: CheckOutcome = "skipped" if reason and not found else outcome_of(found)
-        yield CheckResult(entry, CARD, outcome, found, reason if outcome == "skipped" else "")
 
 
 # --- sums -------------------------------------------------------------------------------------------------------------
@@ -463,8 +443,7 @@ class KnownSdk(NamedTuple):
 
 @cache
 def _known() -> tuple[KnownSdk, ...]:
-    text = (files("pytest_a2a_bench.conformance") / "data" / "known.json").read_text(encoding="utf-8")
-    return tuple(KnownSdk(one["sdk"], one["findings"]) for one in json.loads(text))
+    return tuple(KnownSdk(one["sdk"], one["findings"]) for one in data.load("known.json"))
 
 
 def sdk_of(rows: Iterable[CheckRow]) -> KnownSdk | None:

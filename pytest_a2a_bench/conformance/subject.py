@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.auth import obtain
-from pytest_a2a_bench.a2a.bodies import as_list, as_objects, as_text
+from pytest_a2a_bench.a2a.bodies import as_objects, as_text
 from pytest_a2a_bench.a2a.card import narrow_to_endpoint, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
@@ -17,12 +17,10 @@ from pytest_a2a_bench.conformance.card import card_versions, check_card
 from pytest_a2a_bench.conformance.card.fetch import fetch_card
 from pytest_a2a_bench.conformance.catalogue import load_gateway_requirements, load_requirements, plan, requirement
 from pytest_a2a_bench.conformance.engine import check_all
-from pytest_a2a_bench.conformance.finding import CARD, GATEWAY, CheckResult, Finding, Planned, Requirement
+from pytest_a2a_bench.conformance.finding import CARD, GATEWAY, CheckResult, Finding, Planned, Requirement, outcome_of
 from pytest_a2a_bench.conformance.grouping import fold
-from pytest_a2a_bench.conformance.raw import probe
-from pytest_a2a_bench.conformance.report import Report, card_results, judge
+from pytest_a2a_bench.conformance.report import Report, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.session.health import absence
 from pytest_a2a_bench.conformance.target import Target, declared, targets_of
 from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
@@ -48,9 +46,7 @@ _UNREADABLE = Requirement(
     profile="safe",
 )
 
-_MOST_ASKED = 12
 _OLD_MEMBERS = ("url", "preferredTransport", "protocolVersion", "supportsAuthenticatedExtendedCard")
-_NO_KEYS = "no keys to verify the signatures with; set card-jwks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +131,7 @@ class Subject:
     @property
     def planned(self) -> list[Planned]:
         """All checks that there are for this agent, of its card and its protocol."""
-        return [*(Planned(entry, CARD) for entry in self.card_plan()), *self.plan()]
+        return [*self.card_plan(), *self.plan()]
 
     def targets(self, config: ClientConfig, scenarios: Scenarios, timeout: float, **more: Any) -> tuple[Target, ...]:
         """Return the interfaces to speak to; ``more`` are further parameters of :func:`.target.targets_of`."""
@@ -143,7 +139,7 @@ class Subject:
             return ()
         return targets_of(self.card, self.endpoint, config=config, scenarios=scenarios, timeout=timeout, **more)
 
-    def card_plan(self, versions: Sequence[str] = ()) -> list[Requirement]:
+    def card_plan(self, versions: Sequence[str] = ()) -> list[Planned]:
         """Return the requirements of the card that there are for this agent, and those that it breaks beyond.
 
         :param versions: those of the protocol to keep to; by default those that the card itself names.
@@ -153,25 +149,32 @@ class Subject:
         known = {entry.id for entry in entries}
         # A card may break a rule of the other version, such as a leftover.
         others = dict.fromkeys(f.rule for f in self.findings if f.rule not in known)
-        return [*entries, *(requirement(rule) for rule in others)]
+        return [Planned(entry, CARD) for entry in (*entries, *map(requirement, others))]
 
     def card_results(self, versions: Sequence[str] = (), *, served: bool = True) -> Iterator[CheckResult]:
         """Yield one result for each requirement of :meth:`card_plan`.
 
         :param served: whether a server was asked for the card; else how it is served was not looked at.
         """
-        entries = self.card_plan(versions)
-        signed = isinstance(self.card, Mapping) and bool(self.card.get("signatures"))
-        if not signed:
-            skipped = {e.id: "the card has no signatures" for e in entries if e.group == "signatures"}
-        else:
-            # Without keys form can be judged, and truth cannot.
-            skipped = {} if self.is_verified else {e.id: _NO_KEYS for e in entries if "key" in e.needs}
-        if not served:
-            skipped |= {e.id: "how a card is served cannot be seen in a file" for e in entries if "served" in e.tags}
+        for entry, binding in self.card_plan(versions):
+            found = tuple(f for f in self.findings if f.rule == entry.id)
+            reason = "" if found else self._unseen(entry, served)
+            yield CheckResult(entry, binding, "skipped" if reason else outcome_of(found), found, reason)
+
+    def _unseen(self, entry: Requirement, served: bool) -> str:
+        """Return why a requirement of the card was not looked at; empty where it was."""
         if not isinstance(self.card, Mapping):
-            skipped = {e.id: self.problem for e in entries}
-        return card_results(self.findings, entries, skipped)
+            return self.problem
+        if not served and "served" in entry.tags:
+            return "how a card is served cannot be seen in a file"
+        if entry.group == "signatures" and not self.card.get("signatures"):
+            return "the card has no signatures"
+        # Without keys form can be judged, and truth cannot.
+        return (
+            "no keys to verify the signatures with; set card-jwks"
+            if "key" in entry.needs and not self.is_verified
+            else ""
+        )
 
 
 def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None, **rules: Any) -> Subject:
@@ -193,7 +196,6 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None, **
         # The card is judged as it is, and of its interfaces those that the endpoint means.
         if isinstance(raw, Mapping):
             raw = narrow_to_endpoint(raw, config.endpoint, http.url)
-            raw = _with_spoken_versions(raw, config, timeout)
             # Of the other view, too, only what the endpoint means.
             with contextlib.suppress(CardError):
                 if http.other is not None:
@@ -208,29 +210,6 @@ def check_online(subject: Subject, config: ClientConfig, timeout: float, left: l
     """
     planned = [p for p in subject.plan() if "online" in p.requirement.tags]
     return list(check_all(subject.targets(config, Scenarios(), timeout), planned, left=left).values())
-
-
-def _with_spoken_versions(raw: Mapping[str, Any], config: ClientConfig, timeout: float) -> Mapping[str, Any]:
-    """Return a card whose interfaces without ``protocolVersion`` have the version that they speak.
-
-    The missing member is a finding, and the protocol can be judged all the same.
-    """
-    entries = list(as_list(raw.get("supportedInterfaces")))
-    for i, entry in enumerate(entries[:_MOST_ASKED]):
-        if isinstance(entry, Mapping) and not (entry.get("protocolVersion") or raw.get("protocolVersion")):
-            # 1.0 first: a server of both reads a request without the header as one of 0.3.
-            versions = ({**entry, "protocolVersion": version} for version in ("1.0", "0.3"))
-            entries[i] = next((e for e in versions if _is_spoken(e, raw, config, timeout)), entry)
-    return {**raw, "supportedInterfaces": entries} if entries else raw
-
-
-def _is_spoken(entry: Mapping[str, Any], raw: Mapping[str, Any], config: ClientConfig, timeout: float) -> bool:
-    alone = {**raw, "url": None, "additionalInterfaces": None, "supportedInterfaces": [entry]}
-    try:
-        reply = probe(targets_of(alone, config.endpoint, config=config, timeout=timeout))
-    except CardError:
-        return False
-    return not isinstance(reply, str) and reply.may_be("TaskNotFoundError") and not absence(reply)
 
 
 def _with_other_view(raw: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:

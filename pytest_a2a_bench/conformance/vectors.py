@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_a2a_bench.conformance import data
 from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.checks.data_model import RULES
@@ -46,8 +46,7 @@ class Vector(NamedTuple):
 @cache
 def load(kind: str) -> tuple[Vector, ...]:
     """Return the vectors of a kind, one of :data:`KINDS`."""
-    text = (files("pytest_a2a_bench.conformance") / "data" / f"vectors_{kind}.jsonl").read_text(encoding="utf-8")
-    rows = map(json.loads, text.splitlines())
+    rows = data.load(f"vectors_{kind}.jsonl")
     return tuple(Vector(kind, r["name"], r["content"], tuple((id, at) for id, at in r["findings"])) for r in rows)
 
 

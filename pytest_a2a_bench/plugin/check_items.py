@@ -113,13 +113,12 @@ def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
 
 
 def _plan(run: BenchRun, suite: str) -> list[Planned]:
-    from pytest_a2a_bench.conformance.finding import Planned
     from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject
 
     # Without a card items are needed all the same, for --collect-only.
     subject = run.plan.subject or Subject("", OFFLINE_CARD)
     if suite == "card":
-        return [Planned(entry, "card") for entry in subject.card_plan()]
+        return subject.card_plan()
     if suite == "gateway":
         return subject.gateway_plan() if run.settings.direct is not None else []
     if suite == "acts" and not subject.problem:

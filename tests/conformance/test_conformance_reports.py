@@ -21,7 +21,8 @@ from pytest_a2a_bench.conformance.finding import (
     Severity,
     Vary,
 )
-from pytest_a2a_bench.conformance.report import Report, card_results, compliance, judge
+from pytest_a2a_bench.conformance.report import Report, compliance, judge
+from pytest_a2a_bench.conformance.subject import Subject
 from pytest_a2a_bench.conformance.waivers import Waiver
 from pytest_a2a_bench.reports import findings
 from pytest_a2a_bench.reports.findings import FORMATS, render
@@ -259,19 +260,16 @@ def test_any_text_can_be_reported(text: str, format: str) -> None:
 
 
 def test_a_card_gives_a_result_for_each_of_its_requirements() -> None:
-    catalogue = [requirement(f"CARD-00{n}", "card") for n in range(1, 5)]
     findings = [
         Finding("CARD-002", "error", "x"),
         Finding("CARD-003", "note", "y"),
         Finding("CARD-003", "warning", "z"),
     ]
-    results = list(card_results(findings, catalogue, {"CARD-004": "offline"}))
-    assert [(r.requirement.id, r.binding, r.outcome) for r in results] == [
-        ("CARD-001", "card", "passed"),
-        ("CARD-002", "card", "failed"),
-        ("CARD-003", "card", "warned"),
-        ("CARD-004", "card", "skipped"),
-    ]
+    results = {r.requirement.id: r for r in Subject("", {}, tuple(findings)).card_results(served=False)}
+    assert {r.binding for r in results.values()} == {"card"}
+    outcomes = [results[id].outcome for id in ("CARD-004", "CARD-002", "CARD-003", "CARD-013", "SIGN-002")]
+    assert outcomes == ["passed", "failed", "warned", "skipped", "skipped"]
+    assert results["SIGN-002"].reason == "the card has no signatures"
 
 
 def test_an_exchange_is_shown_once() -> None:

@@ -9,11 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.transport import open_client
+from pytest_a2a_bench.conformance import data
 from pytest_a2a_bench.conformance.acts.assertions import (
     Mismatch,
     mismatches,
@@ -394,8 +394,7 @@ _NO_ID = "the message that it sends has no messageId, which A2A requires (1.0.1 
 
 @cache
 def _doubts() -> Mapping[str, Mapping[str, str]]:
-    text = (files("pytest_a2a_bench.conformance") / "data" / "acts.jsonl").read_text(encoding="utf-8")
-    return {row["id"]: row for row in map(json.loads, text.splitlines())}
+    return {row["id"]: row for row in data.load("acts.jsonl")}
 
 
 def _doubt(id: str, step: Step, reply: WireReply) -> str:

@@ -166,17 +166,16 @@ async def _get_showing_token_if_asked(
 
 
 def _read(answer: Answer, *, is_legacy: bool) -> tuple[Any | None, CardHttp]:
-    http = CardHttp(answer.url, answer.status, answer.headers, is_legacy, exchange=_exchange(answer))
-    if answer.problem:
-        return None, replace(http, is_legacy=False, problem=answer.problem)
+    http = CardHttp(answer.url, answer.status, answer.headers, problem=answer.problem, exchange=_exchange(answer))
+    if http.problem:
+        return None, http
     if answer.status != 200:
-        return None, replace(http, is_legacy=False, problem=f"GET {redact_url(answer.url)} answers {answer.status}")
+        return None, replace(http, problem=f"GET {redact_url(answer.url)} answers {answer.status}")
     try:
         document = read_document(answer.body)
     except ProtocolError as error:
-        begins = excerpt(answer.body, 80)
-        return None, replace(http, is_legacy=False, problem=f"the card is not JSON ({error}); it begins with {begins}")
-    return document.raw, replace(http, duplicates=document.duplicates)
+        return None, replace(http, problem=f"the card is not JSON ({error}); it begins with {excerpt(answer.body, 80)}")
+    return document.raw, replace(http, is_legacy=is_legacy, duplicates=document.duplicates)
 
 
 async def _get_once(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> Answer:

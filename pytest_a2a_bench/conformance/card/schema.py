@@ -10,13 +10,12 @@ not the same as unset.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
+from pytest_a2a_bench.conformance import data
 from pytest_a2a_bench.conformance.card.document import Ledger, Path, show
 from pytest_a2a_bench.conformance.finding import Severity
 
@@ -57,8 +56,7 @@ class Members(NamedTuple):
 @cache
 def load_table(version: str) -> Mapping[str, Mapping[str, str]]:
     """Return the table of one protocol version's card, ``1.0`` or ``0.3``: object -> member -> type."""
-    text = (files("pytest_a2a_bench.conformance") / "data" / FILES[version]).read_text(encoding="utf-8")
-    found: dict[str, dict[str, str]] = json.loads(text)
+    found: dict[str, dict[str, str]] = data.load(FILES[version])
     return found
 
 

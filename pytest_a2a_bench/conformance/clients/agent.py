@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.a2a.codec import TERMINAL, InMessage, read_event
+from pytest_a2a_bench.conformance import data
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, SENDING
 from pytest_a2a_bench.conformance.protocol.payloads import PUSH_MEMBERS, push_configs, task_id_in
 from pytest_a2a_bench.conformance.variants import enum_of
 from pytest_a2a_bench.errors import ProtocolError
 
-_DATA = json.loads((files("pytest_a2a_bench.conformance") / "data" / "situations.json").read_text(encoding="utf-8"))
+_DATA = data.load("situations.json")
 SITUATIONS: Mapping[str, str] = _DATA["situations"]
 """Word in a task's text -> the situation; new conversations without such a word get them in this order."""
 

@@ -12,10 +12,10 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import as_object
+from pytest_a2a_bench.conformance import data
 from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.checks.data_model import OLD_PROTO_RULES, RULES
 from pytest_a2a_bench.conformance.clients.agent import EXTENSION, OF_ONE_TASK, TENANT, WRITINGS, Call
@@ -51,9 +51,8 @@ _Problem = Callable[[Call], str | None]
 @cache
 def load_rules() -> tuple[tuple[_Rule, Mapping[str, Requirement]], ...]:
     """Return each rule, with its requirement in each version that has one."""
-    text = (files("pytest_a2a_bench.conformance") / "data" / "clients.jsonl").read_text(encoding="utf-8")
     found = []
-    for row in map(json.loads, text.splitlines()):
+    for row in data.load("clients.jsonl"):
         columns = zip(VERSIONS, row["ids"], row.get("spec", ("", "")), strict=True)
         entries = {version: _entry(version, id, spec, row) for version, id, spec in columns if id}
         found.append((_RULES[row["rule"]] if "rule" in row else _by_data(row), entries))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import urllib.parse
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
+
+from pytest_a2a_bench.conformance import data
 
 STREAMING = frozenset({"SendStreamingMessage", "SubscribeToTask"})
 SENDING = ("SendMessage", "SendStreamingMessage")
@@ -35,8 +35,7 @@ class Operation:
 
 
 def _load() -> Iterator[Operation]:
-    text = (files("pytest_a2a_bench.conformance") / "data" / "operations.jsonl").read_text(encoding="utf-8")
-    for row in map(json.loads, text.splitlines()):
+    for row in data.load("operations.jsonl"):
         spelled = {key: tuple(row[key].split()) for key in ("rest", "rest03", "grpc03") if key in row}
         yield Operation(**{**row, **spelled})
 
