@@ -22,187 +22,139 @@ from pytest_a2a_bench.conformance.acts.loader import load_cases
 CHECKOUT = "A2A_BENCH_ACTS"
 """The environment variable with the directory of the public tests, such as ``A2A/tests/acts``."""
 
-HEAD = 'acts_version: "1.0"\nspec_version: "1.0"\nsuites:\n  - id: mine\n    name: Mine\n    tests:\n'
-DONE = """
-      - id: MINE-DONE
-        name: A task is completed, and is so when it is asked for
-        level: must
-        requires_behaviors: [tck-complete-task]
-        steps:
-          - id: send
-            operation: send_message
-            params:
-              message: {role: ROLE_USER, parts: [{text: tck-complete-task now}]}
-            capture: {taskId: task.id}
-            expect:
-              status: 200
-              body: {task: {status: {state: TASK_STATE_COMPLETED}}}
-          - id: get
-            operation: get_task
-            params: {id: "{{send.taskId}}"}
-            expect:
-              body: {id: "{{send.taskId}}", status: {state: TASK_STATE_COMPLETED}}
-            assertions:
-              - {source: "{{get.response}}", path: history, match: {count_gte: 1}}
-          - id: cancel
-            operation: cancel_task
-            params: {id: "{{send.taskId}}"}
-            expect_error: {error_type: TaskNotCancelableError, message: {type: string}}
-"""
-ASKED = """
-      - id: MINE-ASKED
-        name: A question is answered
-        level: must
-        requires_behaviors: [tck-multi-turn]
-        steps:
-          - id: ask
-            operation: send_message
-            params:
-              message: {role: ROLE_USER, parts: [{text: tck-multi-turn first}]}
-            capture: {taskId: task.id, contextId: task.contextId}
-            expect: {body: {task: {status: {state: TASK_STATE_INPUT_REQUIRED}}}}
-          - id: answer
-            operation: send_message
-            params:
-              taskId: "{{ask.taskId}}"
-              message: {role: ROLE_USER, parts: [{text: done}]}
-            expect: {body: {task: {contextId: "{{ask.contextId}}", status: {state: TASK_STATE_COMPLETED}}}}
-"""
-STREAMED = """
-      - id: MINE-STREAMED
-        name: Events come in order
-        level: should
-        requires_behaviors: [tck-stream-chunked]
-        steps:
-          - id: stream
-            operation: send_streaming_message
-            params:
-              message: {role: ROLE_USER, parts: [{text: tck-stream-chunked}]}
-            capture: {taskId: task.id}
-            expect_stream:
-              min_count: 3
-              ordering: monotonic_state
-              events:
-                - {match: any_position, artifact_update: {artifact: {parts: {count: 1}}}}
-              final_event: {status: {state: TASK_STATE_COMPLETED}}
-          - id: again
-            operation: subscribe_to_task
-            params: {id: "{{stream.taskId}}"}
-            expect_error: {error_type: UnsupportedOperationError}
-"""
-UNKNOWN = """
-      - id: MINE-UNKNOWN
-        name: An unknown task is told
-        level: must
-        steps:
-          - id: get
-            operation: get_task
-            params: {id: "00000000-0000-0000-0000-000000000000"}
-            expect_error: {error_type: {one_of: [TaskNotFoundError]}, message: {matches: .}}
-"""
-BY_HAND = """
-      - id: MINE-BY-HAND
-        name: An unknown method is told
-        level: must
-        transport: [jsonrpc]
-        steps:
-          - id: raw
-            raw:
-              method: POST
-              path: /
-              headers: {Content-Type: application/json, A2A-Version: "1.0"}
-              body: {jsonrpc: "2.0", id: mine, method: NoSuchMethod, params: {}}
-            expect:
-              status: 200
-              headers: {Content-Type: {starts_with: application/json}}
-              body: {id: mine, error: {code: -32601}}
-"""
-SLOW = """
-      - id: MINE-SLOW
-        name: A task is over in the end
-        level: must
-        requires_behaviors: [tck-long-running]
-        steps:
-          - id: send
-            operation: send_message
-            params:
-              message: {role: ROLE_USER, parts: [{text: tck-long-running}]}
-              configuration: {returnImmediately: true}
-            capture: {taskId: task.id}
-            expect: {body: {task: {status: {state: {one_of: [TASK_STATE_SUBMITTED, TASK_STATE_WORKING]}}}}}
-          - id: wait
-            operation: get_task
-            params: {id: "{{send.taskId}}"}
-            repeat: {until: "status.state == TASK_STATE_COMPLETED", max_attempts: 600, delay_ms: 50}
-"""
-CARD = """
-      - id: MINE-CARD
-        name: The card is there
-        level: must
-        steps:
-          - id: card
-            operation: get_agent_card
-            expect:
-              headers: {content-type: application/json}
-              body: {skills: {count_gte: 1, items: {id: {type: string}}}}
-"""
-CLIENT = """
-      - id: MINE-CLIENT
-        name: A client reads it
-        level: must
-        steps:
-          - id: parse
-            client_response: {operation: get_task, wire_payload: {}}
-            expect_parsed: {id: x}
-"""
-GUARDED = """
-      - id: MINE-GUARDED
-        name: Who is unknown is refused
-        level: must
-        preconditions: {authentication: true}
-        steps:
-          - id: get
-            operation: get_task
-            params: {id: x}
-            expect: {status: 401}
-"""
-NOTHING_TO_SAY = """
-      - id: MINE-VARIABLE
-        name: Nobody knows the value
-        level: must
-        steps:
-          - id: get
-            operation: get_task
-            params: {id: "{{nobodyKnows}}"}
-"""
-STREAM = """
-      - id: MINE-STREAM
-        name: Something is streamed
-        level: must
-        steps:
-          - id: a
-            operation: send_streaming_message
-            params: {message: {role: ROLE_USER, parts: [{text: hi}]}}
-            expect_stream: {min_count: 1}
-"""
-STREAM_BY_HAND = """
-      - id: MINE-RAW
-        name: Something is streamed by hand
-        level: must
-        transport: [jsonrpc]
-        steps:
-          - id: a
-            raw:
-              method: POST
-              path: /
-              headers: {Content-Type: application/json, A2A-Version: "1.0"}
-              body:
-                jsonrpc: "2.0"
-                id: 1
-                method: SendStreamingMessage
-                params: {message: {messageId: m, role: ROLE_USER, parts: [{text: hi}]}}
-            expect_stream: {min_count: 1}
-"""
+Test = dict[str, Any]
+
+
+def case(name: str, *steps: dict[str, Any], **more: Any) -> Test:
+    """Return a test; its steps are called a, b, ... by default."""
+    named = [{"id": "abc"[n], **step} for n, step in enumerate(steps)]
+    return {"id": f"MINE-{name}", "name": "A test of ours", "level": "must", **more, "steps": named}
+
+
+def say(text: str, **more: Any) -> dict[str, Any]:
+    """Return the parameters of a message."""
+    return {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}, **more}
+
+
+def send(text: str, operation: str = "send_message", params: Any = None, **more: Any) -> dict[str, Any]:
+    return {"operation": operation, "params": say(text, **(params or {})), **more}
+
+
+def get(task: str, operation: str = "get_task", **more: Any) -> dict[str, Any]:
+    return {"operation": operation, "params": {"id": task}, **more}
+
+
+def by_hand(method: str, params: Any, **more: Any) -> dict[str, Any]:
+    headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
+    body = {"jsonrpc": "2.0", "id": "mine", "method": method, "params": params}
+    return {"raw": {"method": "POST", "path": "/", "headers": headers, "body": body}, **more}
+
+
+def state(name: str) -> dict[str, Any]:
+    return {"status": {"state": f"TASK_STATE_{name}"}}
+
+
+TASK_ID = {"taskId": "task.id"}
+DONE = case(
+    "DONE",
+    send("tck-complete-task now", capture=TASK_ID, expect={"status": 200, "body": {"task": state("COMPLETED")}}),
+    get(
+        "{{a.taskId}}",
+        expect={"body": {"id": "{{a.taskId}}", **state("COMPLETED")}},
+        assertions=[{"source": "{{b.response}}", "path": "history", "match": {"count_gte": 1}}],
+    ),
+    get(
+        "{{a.taskId}}",
+        "cancel_task",
+        expect_error={"error_type": "TaskNotCancelableError", "message": {"type": "string"}},
+    ),
+    requires_behaviors=["tck-complete-task"],
+)
+ASKED = case(
+    "ASKED",
+    send(
+        "tck-multi-turn first",
+        capture={**TASK_ID, "contextId": "task.contextId"},
+        expect={"body": {"task": state("INPUT_REQUIRED")}},
+    ),
+    send(
+        "done",
+        params={"taskId": "{{a.taskId}}"},
+        expect={"body": {"task": {"contextId": "{{a.contextId}}", **state("COMPLETED")}}},
+    ),
+    requires_behaviors=["tck-multi-turn"],
+)
+ONE_PART = {"match": "any_position", "artifact_update": {"artifact": {"parts": {"count": 1}}}}
+STREAMED = case(
+    "STREAMED",
+    send(
+        "tck-stream-chunked",
+        "send_streaming_message",
+        capture=TASK_ID,
+        expect_stream={
+            "min_count": 3,
+            "ordering": "monotonic_state",
+            "events": [ONE_PART],
+            "final_event": state("COMPLETED"),
+        },
+    ),
+    get("{{a.taskId}}", "subscribe_to_task", expect_error={"error_type": "UnsupportedOperationError"}),
+    level="should",
+    requires_behaviors=["tck-stream-chunked"],
+)
+
+
+def unknown(name: str = "UNKNOWN", **expected: Any) -> Test:
+    """Return a test that asks for a task that there is not."""
+    wanted = {"expect_error": {"error_type": {"one_of": ["TaskNotFoundError"]}, "message": {"matches": "."}}}
+    return case(name, get("00000000-0000-0000-0000-000000000000", id="get", **(expected or wanted)))
+
+
+BY_HAND = case(
+    "BY-HAND",
+    by_hand(
+        "NoSuchMethod",
+        {},
+        expect={
+            "status": 200,
+            "headers": {"Content-Type": {"starts_with": "application/json"}},
+            "body": {"id": "mine", "error": {"code": -32601}},
+        },
+    ),
+    transport=["jsonrpc"],
+)
+SLOW = case(
+    "SLOW",
+    send(
+        "tck-long-running",
+        params={"configuration": {"returnImmediately": True}},
+        capture=TASK_ID,
+        expect={"body": {"task": {"status": {"state": {"one_of": ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"]}}}}},
+    ),
+    get("{{a.taskId}}", repeat={"until": "status.state == TASK_STATE_COMPLETED", "max_attempts": 600, "delay_ms": 50}),
+    requires_behaviors=["tck-long-running"],
+)
+CARD = case(
+    "CARD",
+    {
+        "operation": "get_agent_card",
+        "expect": {
+            "headers": {"content-type": "application/json"},
+            "body": {"skills": {"count_gte": 1, "items": {"id": {"type": "string"}}}},
+        },
+    },
+)
+CLIENT = case(
+    "CLIENT", {"client_response": {"operation": "get_task", "wire_payload": {}}, "expect_parsed": {"id": "x"}}
+)
+GUARDED = case("GUARDED", get("x", expect={"status": 401}), preconditions={"authentication": True})
+VARIABLE = case("VARIABLE", get("{{nobodyKnows}}"))
+STREAM = case("STREAM", send("hi", "send_streaming_message", expect_stream={"min_count": 1}))
+
+
+def streamed_by_hand(name: str, **expected: Any) -> Test:
+    step = by_hand("SendStreamingMessage", say("hi"), expect_stream=expected)
+    return case(name, step, transport=["jsonrpc"])
 
 
 @pytest.fixture(scope="module")
@@ -218,10 +170,12 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def judged(url: str, files: Path, tests: str | Path, *options: str | Path) -> dict[str, dict[str, Any]]:
+def judged(url: str, files: Path, tests: list[Test] | Path, *options: str | Path) -> dict[str, dict[str, Any]]:
     """Make tests, and return the results by id and binding."""
-    if isinstance(tests, str):
-        (files / "mine.acts.yaml").write_text(HEAD + tests)
+    if not isinstance(tests, Path):
+        suite = {"id": "mine", "name": "Mine", "tests": tests}
+        document = {"acts_version": "1.0", "spec_version": "1.0", "suites": [suite]}
+        (files / "mine.acts.yaml").write_text(json.dumps(document, indent=1))
         tests = files / "mine.acts.yaml"
     report = files / "report.json"
     # A minute for an answer: a machine that is busy otherwise must not be told of here.
@@ -237,7 +191,7 @@ def statuses(results: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 
 def test_prefixes_are_used_where_the_agent_knows_them(url: str, files: Path) -> None:
-    found = judged(url, files, DONE + ASKED + STREAMED + UNKNOWN + CARD, "--set", f"acts-behaviors={files}/known.yaml")
+    found = judged(url, files, [DONE, ASKED, STREAMED, unknown(), CARD], "--set", f"acts-behaviors={files}/known.yaml")
     assert statuses(found) == {
         f"MINE-{name} {binding}": "passed"
         for name in ("DONE", "ASKED", "STREAMED", "UNKNOWN", "CARD")
@@ -246,7 +200,7 @@ def test_prefixes_are_used_where_the_agent_knows_them(url: str, files: Path) -> 
 
 
 def test_a_test_that_does_not_apply_is_skipped_with_its_reason(url: str, files: Path) -> None:
-    tests = DONE.replace("tck-complete-task]", "tck-nobody]") + CLIENT + GUARDED + NOTHING_TO_SAY + BY_HAND
+    tests = [{**DONE, "requires_behaviors": ["tck-nobody"]}, CLIENT, GUARDED, VARIABLE, BY_HAND]
     found = judged(url, files, tests, "--binding", "JSONRPC")
     assert {name.split()[0]: r["reason"] for name, r in found.items() if r["status"] == "skipped"} == {
         "MINE-DONE": "the agent is not said to know the behavior tck-nobody (setting acts-behaviors)",
@@ -259,34 +213,34 @@ def test_a_test_that_does_not_apply_is_skipped_with_its_reason(url: str, files: 
 
 def test_a_variable_comes_from_the_environment(url: str, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("nobodyKnows", "no-such-task")
-    (result,) = judged(url, files, NOTHING_TO_SAY, "--binding", "GRPC").values()
+    (result,) = judged(url, files, [VARIABLE], "--binding", "GRPC").values()
     assert (result["status"], result["findings"][0]["expected"].partition(" (")[0]) == ("failed", "a result")
 
 
 def test_a_failure_is_reported_with_its_step_and_place(files: Path) -> None:
     with served_in_thread(lambda: serve_faulty("get-unknown", transport="jsonrpc")) as bad:
-        found = judged(bad.url, files, UNKNOWN + DONE, "--set", f"acts-behaviors={files}/known.yaml")
+        found = judged(bad.url, files, [unknown(), DONE], "--set", f"acts-behaviors={files}/known.yaml")
     wrong = found["MINE-UNKNOWN JSONRPC"]
     (finding,) = wrong["findings"]
     assert wrong["status"] == "failed"
     assert finding["found"].startswith("step get: the answer is no error: status 200 with")
-    assert finding["expected"] == (
-        f"an error {{'one_of': ['TaskNotFoundError']}} (the test in {files / 'mine.acts.yaml'}:8)"
-    )
+    wanted = f"an error {{'one_of': ['TaskNotFoundError']}} (the test in {files / 'mine.acts.yaml'}:"
+    assert finding["expected"].startswith(wanted)
     assert finding["exchanges"][0]["method"] == "GetTask"
     assert found["MINE-DONE JSONRPC"]["status"] == "passed"  # the built-in agent completes whatever it is told
 
 
 def test_the_name_of_an_error_is_looked_at(url: str, files: Path) -> None:
-    named = "expect_error: {error_type: {one_of: [TaskNotFoundError]}, message: {matches: .}}"
-    right = UNKNOWN.replace(named, "expect_error: {code: TaskNotFoundError}")
-    wrong = UNKNOWN.replace(named, "expect_error: {code: InternalError}").replace("MINE-UNKNOWN", "MINE-WRONG")
-    some = UNKNOWN.replace(named, "expect: {status: error, error: {exists: true}}").replace("MINE-UNKN", "MINE-ANY")
-    none = UNKNOWN.replace(named, "expect: {error: {absent: true}}").replace("MINE-UNKNOWN", "MINE-NONE")
-    found = judged(url, files, right + wrong + some + none)
+    tests = [
+        unknown(expect_error={"code": "TaskNotFoundError"}),
+        unknown("ANY", expect={"status": "error", "error": {"exists": True}}),
+        unknown("WRONG", expect_error={"code": "InternalError"}),
+        unknown("NONE", expect={"error": {"absent": True}}),
+    ]
+    found = judged(url, files, tests)
     # What is found twice for one cause is told once.
     assert {name for name, status in statuses(found).items() if status == "passed"} == {
-        f"{test} {binding}" for test in ("MINE-UNKNOWN", "MINE-ANYOWN") for binding in ("JSONRPC", "HTTP+JSON", "GRPC")
+        f"{test} {binding}" for test in ("MINE-UNKNOWN", "MINE-ANY") for binding in ("JSONRPC", "HTTP+JSON", "GRPC")
     }
     assert (found["MINE-WRONG GRPC"]["status"], found["MINE-NONE JSONRPC"]["status"]) == ("failed", "failed")
 
@@ -294,24 +248,26 @@ def test_the_name_of_an_error_is_looked_at(url: str, files: Path) -> None:
 def test_an_agent_that_lacks_a_capability_is_not_blamed(files: Path) -> None:
     with full_agent(Features(streaming=False, push=False)) as narrow:
         known = f"acts-behaviors={files}/known.yaml"
-        found = judged(narrow, files, STREAMED, "--set", known, "--binding", "JSONRPC")
+        found = judged(narrow, files, [STREAMED], "--set", known, "--binding", "JSONRPC")
     assert found["MINE-STREAMED JSONRPC"]["reason"] == "the card does not declare capabilities.streaming"
 
 
 def test_waivers_and_ids_know_them(url: str, files: Path) -> None:
     (files / "waivers.toml").write_text('[[waiver]]\nid = "MINE-UNKNOWN"\nreason = "why not"\n')
     options = ("--id", "MINE-UNKNOWN", "--waivers", files / "waivers.toml", "--binding", "JSONRPC")
-    assert statuses(judged(url, files, UNKNOWN + DONE, *options)) == {"MINE-UNKNOWN JSONRPC": "passed"}
+    assert statuses(judged(url, files, [unknown(), DONE], *options)) == {"MINE-UNKNOWN JSONRPC": "passed"}
 
 
 def test_a_verdict_of_their_own(url: str, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    judged(url, files, UNKNOWN)
+    judged(url, files, [unknown()])
     assert "A2A 1.0 by ACTS: fully conformant: MUST 3/3\n" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_a_repeated_step_is_asked_until_its_condition_holds(url: str, files: Path) -> None:
-    assert set(statuses(judged(url, files, SLOW, "--set", f"acts-behaviors={files}/known.yaml")).values()) == {"passed"}
+    assert set(statuses(judged(url, files, [SLOW], "--set", f"acts-behaviors={files}/known.yaml")).values()) == {
+        "passed"
+    }
 
 
 def _breaking(request: Request) -> list[bytes]:
@@ -321,13 +277,15 @@ def _breaking(request: Request) -> list[bytes]:
 
 
 def test_a_stream_that_ends_in_an_error_is_reported(files: Path) -> None:
-    raw = STREAM_BY_HAND.replace("MINE-RAW", "MINE-WANTED").replace(
-        "min_count: 1", "final_event: {error: {code: -32603}}"
-    )
+    tests = [
+        STREAM,
+        streamed_by_hand("RAW", min_count=1),
+        streamed_by_hand("WANTED", final_event={"error": {"code": -32603}}),
+    ]
     handler = scripted(lambda r: _breaking(r) if r.json["method"] == "SendStreamingMessage" else rpc(MESSAGE, r))
     with raw_agent(handler) as agent:
         agent.card["capabilities"] = {"streaming": True}
-        found = judged(agent.url, files, STREAM + STREAM_BY_HAND + raw)
+        found = judged(agent.url, files, tests)
     assert statuses(found) == {
         "MINE-STREAM JSONRPC": "failed",
         "MINE-RAW JSONRPC": "failed",
@@ -350,7 +308,7 @@ def test_a_card_is_read_whichever_version_its_server_takes(files: Path) -> None:
         return response(card)
 
     with raw_agent(handler, {}) as agent:
-        found = judged(agent.url, files, CARD)
+        found = judged(agent.url, files, [CARD])
     assert statuses(found) == {"MINE-CARD JSONRPC": "passed"}
 
 

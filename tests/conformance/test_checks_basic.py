@@ -17,6 +17,7 @@ from one_test import in_one_test
 from raw_agent import Request, raw_agent, response
 from scripted import scripted_agent
 
+from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.checks.binding import is_missing
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Planned
 from pytest_a2a_bench.conformance.scenarios import Scenarios
@@ -138,7 +139,7 @@ def judged(breaks: Break, *ids: str, timeout: float = 5.0) -> dict[str, CheckRes
     def handler(request: Request) -> bytes:
         try:
             document = answer(request.json)
-        except ValueError:
+        except (ValueError, AttributeError):
             return response("Internal Server Error", "500 Internal Server Error", "text/plain")
         changed = breaks(request.json, document)
         return changed if isinstance(changed, bytes) else response(document)
@@ -167,7 +168,7 @@ def in_error(change: Callable[[Json], Any]) -> Break:
     return lambda _, document: change(document["error"]) if "error" in document else None
 
 
-def plain(status: int, text: str, media_type: str) -> Break:
+def plain(status: int, text: str | bytes, media_type: str) -> Break:
     return lambda *_: response(text, f"{status} So", media_type)
 
 
@@ -241,27 +242,47 @@ def test_where_the_specification_contradicts_itself_the_finding_says_so_and_is_a
     assert "§5.7" in result.findings[0].found
 
 
-@in_one_test(
-    "breaks",
-    [
-        plain(500, "Internal Server Error", "text/plain"),
-        plain(200, "<html></html>", "text/html"),
-        plain(200, "[" * 100_000, "application/json"),
-        plain(200, '{"jsonrpc": "2.0", "id": 1, "result": ' + '{"a":' * 900 + "1" + "}" * 901, "application/json"),
-        plain(200, "", "application/json"),
-        plain(200, "{}", "application/json"),
-        plain(200, '"\\ud800"', "application/json"),
-        plain(200, '{"jsonrpc": "2.0", "id": 1, "result": [null, 1]}', "application/json"),
-        plain(200, '{"jsonrpc": "2.0", "id": 1, "error": "no"}', "application/json"),
-        plain(302, "", "text/plain"),
-    ],
+_TYPES = {"jsonrpc": 2, "id": [1], "result": {"task": [1], "tasks": 5, "message": "m"}, "error": "no"}
+_RESULT = '{"jsonrpc": "2.0", "id": 1, "result": %s}'
+NONSENSE: tuple[tuple[int, str | bytes, str], ...] = (
+    (500, "Internal Server Error", "text/plain"),
+    (200, "<html></html>", "text/html"),
+    *((200, text, "application/json") for text in ("", "{}", "[" * 100_000, '"\\ud800"', json.dumps(_TYPES))),
+    (200, _RESULT % ('{"a":' * 900 + "1" + "}" * 900), "application/json"),
+    (200, _RESULT % "[null, 1]", "application/json"),
+    (200, _RESULT % '{"task": {"id": null, "status": null}}', "application/json"),
+    (200, _RESULT % ("9" * 100_000), "application/json"),
+    # Half of a character, a null byte and an escape sequence; every member twice.
+    (200, _RESULT % json.dumps({"task": TASK}).replace("t-1", r"\ud800 \u0000 \u001b[31m"), "application/json"),
+    (200, _RESULT % json.dumps({"task": TASK}).replace('"id": "t-1"', '"id": "t", "id": 5'), "application/json"),
+    (200, '{"jsonrpc": "2.0", "id": NaN, "result": {"task": {"id": Infinity, "x": 1e99999}}}', "application/json"),
+    (200, b'{"jsonrpc": "2.0", "id": 1, "result": {"x": "\xff\xfe\xc3"}}', "application/json"),
+    (200, b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "application/json"),
+    (302, "", "text/plain"),
 )
-def test_nonsense_is_a_finding_and_never_a_traceback(breaks: Break) -> None:
+
+
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
+@in_one_test(("status", "body", "media_type"), NONSENSE)
+def test_nonsense_is_a_finding_and_never_a_traceback(
+    status: int, body: str | bytes, media_type: str, whole: bool
+) -> None:
     ids = ("SEND-001", "SEND-003", "DM-001", "ERR-001", "ERR-015", "VAL-001", "VER-001", "JR-002", "PART-001")
-    results = judged(breaks, *ids)
-    assert len(results) == len(ids)
-    assert results["SEND-001"].outcome == "failed"
+    asked = [r.id for r in load_requirements("1.0")] if whole else ids
+    results = judged(plain(status, body, media_type), *asked)
+    assert set(results) >= set(ids)
+    assert "failed" in {r.outcome for r in results.values()}
     assert not any("bug of pytest-a2a-bench" in r.reason for r in results.values())
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [("", {"Location": "http://127.0.0.2:9/stolen"}), ("{}", {"Content_Encoding": "gzip"})],
+    ids=["a redirect to somebody else", "compressed, it says"],
+)
+def test_headers_that_lie_are_findings(body: str, headers: dict[str, str]) -> None:
+    result = judged(lambda *_: response(body, "307 So" if "Location" in headers else "200 OK", **headers), "SEND-001")
+    assert result["SEND-001"].outcome == "failed"
 
 
 def test_agent_that_never_answers() -> None:

@@ -1,4 +1,7 @@
-"""Servers that mean no good: a finding within the time, never a hang, a traceback or a check that breaks."""
+"""Servers whose answers have no end or no bounds: a finding within the time and the memory, never a hang.
+
+What is merely malformed is in ``test_checks_basic``, and the like of cards in ``test_card_fetch``.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,14 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.target import targets_of
-from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.reports.findings import wire_lines
 
 Answer = Callable[[Request], Awaitable[Response]]
 
 _MEGABYTE = b" " * 1_000_000
-GZIP = {"content-encoding": "gzip"}
 
 
 def _task(request_id: Any, state: str = "TASK_STATE_COMPLETED") -> dict[str, Any]:
@@ -105,89 +105,42 @@ async def silent(request: Request) -> Response:
     return Response()
 
 
-async def surrogates(request: Request) -> Response:
-    """Half of a character, a null byte and an escape sequence."""
-    body = _task(await _request_id(request))
-    body["result"]["task"]["id"] = "MARK"
-    text = json.dumps(body).replace("MARK", r"\ud800 \u0000 \u001b[31m")
-    return Response(text, media_type="application/json")
-
-
-async def duplicates(request: Request) -> Response:
-    """Every member twice, the second one different."""
-    text = json.dumps(_task(await _request_id(request)))
-    text = text.replace('"state": "TASK', '"state": "bogus", "state": "TASK').replace('"id": "t"', '"id": "t", "id": 5')
-    return Response(text, media_type="application/json")
-
-
 async def round_and_round(request: Request) -> Response:
     """A redirect to itself."""
     return Response(status_code=302, headers={"location": str(request.url)})
 
 
-async def nulls(request: Request) -> Response:
-    """An envelope full of nothing."""
-    body = {"jsonrpc": "2.0", "id": await _request_id(request), "result": {"task": {"id": None, "status": None}}}
-    return Response(json.dumps(body), media_type="application/json")
-
-
-def _result(result: bytes) -> bytes:
-    return b'{"jsonrpc": "2.0", "id": 1, "result": ' + result + b"}"
-
-
 @functools.cache
-def bomb() -> bytes:
+def _bomb() -> bytes:
     return gzip.compress(_MEGABYTE * 100, 1)
 
 
-WRONG_TYPES = {"jsonrpc": 2, "id": [1], "result": {"task": [1], "tasks": 5, "message": "m"}, "error": "no"}
-# The body, and what is not 200, application/json or without further headers.
-FIXED: dict[str, tuple[bytes | Callable[[], bytes], dict[str, Any]]] = {
-    "arrays deeper than any parser's stack": (_result(b"[" * 200_000 + b"]" * 200_000), {}),
-    "objects deep enough for a recursive walk alone": (_result(b'{"task":' * 900 + b"1" + b"}" * 900), {}),
-    "a web page, called one": (b"<!doctype html><title>Sign in</title>", {"media_type": "text/html"}),
-    "bytes of an image, called JSON": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), {}),
-    "text that is not UTF-8": (_result(b'{"x": "\xff\xfe\xc3"}'), {}),
-    "no numbers of JSON": (b'{"jsonrpc": "2.0", "id": NaN, "result": {"task": {"id": Infinity, "x": 1e99999}}}', {}),
-    "more digits than are read": (_result(b"9" * 100_000), {}),
-    "a redirect to somebody else": (b"", {"status_code": 307, "headers": {"location": "http://127.0.0.2:9/stolen"}}),
-    "kilobytes that become a hundred megabytes": (bomb, {"headers": GZIP}),
-    "compressed, it says": (b"{}", {"headers": GZIP}),
-    "an envelope in which nothing is what it should be": (json.dumps(WRONG_TYPES).encode(), {}),
-}
+async def bomb(request: Request) -> Response:
+    """Kilobytes that become a hundred megabytes."""
+    return Response(_bomb(), media_type="application/json", headers={"content-encoding": "gzip"})
 
 
-def _fixed(name: str) -> Answer:
-    body, options = FIXED[name]
-
-    async def answer(request: Request) -> Response:
-        return Response(body() if callable(body) else body, **{"media_type": "application/json", **options})
-
-    answer.__name__ = name.replace(" ", "-")
-    return answer
+async def page(request: Request) -> Response:
+    """A web page, which is no hostility, and what the others are compared with."""
+    return Response("<!doctype html><title>Sign in</title>", media_type="text/html")
 
 
-HTML = _fixed("a web page, called one")
-_DEEP, _FURTHER, _LAST = (tuple(map(_fixed, list(FIXED)[begin:end])) for begin, end in ((0, 5), (5, 8), (8, 11)))
 # In this order: some are tried in each run.
-ANSWERS: tuple[Answer, ...] = (
-    *(huge, endless, endless_line, drip, silent, *_DEEP, surrogates, duplicates, *_FURTHER),
-    *(round_and_round, *_LAST, nulls),
-)
+ANSWERS: tuple[Answer, ...] = (huge, endless, endless_line, bomb, silent, drip, round_and_round)
 
 
-def hostile_app(answer: Answer, port: int, *, card: Answer | None = None) -> Starlette:
-    """Return an application that answers every call in that way, and its card too if told to."""
+def hostile_app(answer: Answer, port: int) -> Starlette:
+    """Return an application that answers every call in that way."""
     base = f"http://127.0.0.1:{port}"
 
-    async def good_card(request: Request) -> Response:
+    async def card(request: Request) -> Response:
         body = json.dumps(build_card("full", {"JSONRPC": f"{base}/", "HTTP+JSON": f"{base}/rest"}))
         return Response(body, media_type="application/json", headers={"cache-control": "max-age=60", "etag": '"1"'})
 
     verbs = ["GET", "POST", "DELETE"]
     return Starlette(
         routes=[
-            Route("/.well-known/{name:path}", card or good_card, methods=["GET"]),
+            Route("/.well-known/{name:path}", card, methods=["GET"]),
             Route("/{path:path}", answer, methods=verbs),
         ]
     )
@@ -230,13 +183,13 @@ def seconds_of(asking: Callable[[], object]) -> float:
 
 @pytest.fixture(scope="module")
 def usual() -> float:
-    """Processor time for judging a server that answers at once, with a page of HTML."""
-    asyncio.run(judge(HTML, IDS))  # for what is imported and compiled only once
-    return seconds_of(lambda: asyncio.run(judge(HTML, IDS)))
+    """Processor time for judging a server that answers at once."""
+    asyncio.run(judge(page, IDS))  # for what is imported and compiled only once
+    return seconds_of(lambda: asyncio.run(judge(page, IDS)))
 
 
 # What drips is late everywhere, and each check of it waits twice.
-FEW = [pytest.param(*p.values, IDS, 1, marks=p.marks) for p in sampled([a for a in ANSWERS if a is not drip], 3)]
+FEW = [pytest.param(*p.values, IDS, 1, marks=p.marks) for p in sampled(ANSWERS[:5], 3)]
 # Some twenty times as many checks as what the usual was measured with; what is late is asked again, alone.
 ALL = [pytest.param(a, None, 4, marks=pytest.mark.slow) for a in rotating(ANSWERS, 3)]
 
@@ -270,28 +223,9 @@ def test_a_huge_answer_is_cut_and_told_as_an_answer() -> None:
     assert all(3_900_000 < number < 4_200_000 for number in left_out), "of a hundred million bytes"
 
 
-@pytest.mark.parametrize("answer", sampled(ANSWERS, 3), ids=lambda answer: answer.__name__)
-def test_cards_end_in_findings(answer: Answer, usual: float) -> None:
-    async def fetch() -> list[Any]:
-        listener = socket.create_server(("127.0.0.1", 0))
-        async with serve_app(hostile_app(answer, listener.getsockname()[1], card=answer), listener) as url:
-            try:
-                card, served, findings = await fetch_card_async(url, timeout=2.0)
-            except A2ABenchError as error:
-                return [error]
-            return [*findings, *(check_card(card, url=url, http=served) if card is not None else ())]
-
-    found: list[Any] = []
-    spent = seconds_of(lambda: found.extend(asyncio.run(fetch())))
-
-    assert found
-    # Without bounds on what is read and searched a huge answer cost 450 times as much as a small one.
-    assert spent < 250 * usual
-
-
 def test_an_endless_answer_costs_little_memory() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    asyncio.run(judge(endless, ("STREAM-001", "STREAM-002")))
+    asyncio.run(judge(endless, ("STREAM-002",)))
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 
     assert grown < 300_000  # KB

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import itertools
-import json
 from collections.abc import Container
 
 import pytest
 from a2a import types
-from examples import rotating
-from faulty import agent, odd_writing
-from faulty.catalogue import CROSSED, FAULTS
+from faulty import agent
+from faulty.catalogue import FAULTS
 from faulty.fault import HTTP, Fault, FaultyCall, Json, Packet
 from mutation import judge
 
@@ -86,16 +84,6 @@ class TestVariants:
         assert Variant(near="longer").unknown("task-12") == "task-120"
 
 
-class TestFaults:
-    def test_there_are_five_hundred_and_each_is_in_one_place(self) -> None:
-        assert len(FAULTS) >= 500
-        for fault in CROSSED.values():
-            # Those of 1.0 that 0.3 has, too, are everywhere there.
-            is_alone = bool(fault.operations) or bool(fault.states) or len(fault.bindings) == 1
-            assert is_alone or fault.name.endswith("@0.3"), fault.name
-            assert fault.breaks, fault.name
-
-
 def test_a_fault_in_one_place_is_found_there() -> None:
     verdict = asyncio.run(judge(FAULTS["cancel-terminal@FAILED"], ids={"CAN-002"}))
 
@@ -117,23 +105,6 @@ def test_only_the_whole_breadth_finds_it() -> None:
     verdict = asyncio.run(judge(FAULTS["task-id-of-context@SendStreamingMessage"], ids={"MT-003"}, breadth="standard"))
 
     assert verdict.rules == set()
-
-
-@pytest.mark.slow
-def test_faults_in_one_place_are_found_by_their_own_requirement() -> None:
-    async def kill() -> list[str]:
-        slots = asyncio.Semaphore(3)
-
-        async def one(name: str) -> str:
-            async with slots:
-                fault = CROSSED[name]
-                verdict = await judge(fault, ids=set(fault.breaks))
-                return "" if set(fault.breaks) <= verdict.rules else f"{name}: {verdict.lines}"
-
-        found = await asyncio.gather(*map(one, rotating(sorted(CROSSED), 4)))
-        return [line for line in found if line]
-
-    assert asyncio.run(kill()) == []
 
 
 # What agents may do although few of them do: a correct agent that takes a liberty has no findings.
@@ -227,11 +198,3 @@ def test_every_member_of_an_answer_is_known() -> None:
     assert is_misspelt("context_id")
     assert is_misspelt("ContextId")
     assert not is_misspelt("x_note")
-
-
-def test_oddly_written_is_the_same() -> None:
-    value = {"text": 'a/b "c" ü 😀 \n', "n": [1, -2, 0, 2.5, None, True], "id": 7}
-    read = json.loads(odd_writing.text(value))
-
-    assert {name: read[name] for name in value} == value
-    assert read.keys() - value.keys() == {"x_note", "zNothing"}

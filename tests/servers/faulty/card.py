@@ -80,7 +80,7 @@ KEY_ID = "faulty-1"
 class Signer:
     """Has a key of its own, and signs cards with ES256.
 
-    :param fault: may change the protected header, what is signed, and the signature.
+    :param fault: may change what is signed.
     """
 
     def __init__(self, fault: Fault) -> None:
@@ -91,17 +91,15 @@ class Signer:
         self._fault = fault
         self._algorithm = jwt.get_algorithm_by_name("ES256")
         self._key = ec.generate_private_key(ec.SECP256R1())
-        # Signs with the one and shows the other.
-        public = ec.generate_private_key(ec.SECP256R1()) if "other-key" in fault.switches else self._key
-        self.keys: Json = {"keys": [{**json.loads(self._algorithm.to_jwk(public.public_key())), "kid": KEY_ID}]}
+        public = json.loads(self._algorithm.to_jwk(self._key.public_key()))
+        self.keys: Json = {"keys": [{**public, "kid": KEY_ID}]}
 
     def sign(self, card: Json) -> Json:
         """Return the card with a signature."""
-        header = self._fault.header({"alg": "ES256", "typ": "JOSE", "kid": KEY_ID})
-        protected = _encode(json.dumps(header).encode())
-        payload = _encode(canonical(self._fault.signed(card, without_defaults(card))))
+        protected = _encode(json.dumps({"alg": "ES256", "typ": "JOSE", "kid": KEY_ID}).encode())
+        payload = _encode(canonical(self._fault.signed(without_defaults(card))))
         value = _encode(self._algorithm.sign(f"{protected}.{payload}".encode(), self._key))
-        return {**card, "signatures": [self._fault.seal({"protected": protected, "signature": value})]}
+        return {**card, "signatures": [{"protected": protected, "signature": value}]}
 
 
 def without_defaults(card: Json) -> Json:

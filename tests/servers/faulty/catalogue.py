@@ -11,7 +11,6 @@ from typing import Any
 from faulty.crossed import crossed
 from faulty.fault import NONE, Fault
 from faulty.faults_access import ACCESS_FAULTS
-from faulty.faults_card import CARD_FAULTS, SIGNATURE_FAULTS
 from faulty.faults_errors import CODE_FAULTS, ERROR_FAULTS
 from faulty.faults_old import OLD_FAULTS
 from faulty.faults_send import SEND_FAULTS
@@ -19,8 +18,6 @@ from faulty.faults_stream import STREAM_FAULTS
 from faulty.faults_tasks import PUSH_FAULTS, TASK_FAULTS
 
 _DOES = {
-    **CARD_FAULTS,
-    **SIGNATURE_FAULTS,
     **SEND_FAULTS,
     **STREAM_FAULTS,
     **TASK_FAULTS,

@@ -130,20 +130,6 @@ _CANNOT = frozenset(
 
 # Faults of 1.0 that an agent of 0.3 can have just so, and what they break there.
 _OLD: tuple[tuple[str, str], ...] = (
-    ("card-no-name", "V03-CARD-002"),
-    ("card-no-capabilities", "V03-CARD-002"),
-    ("card-null", "V03-CARD-009"),
-    ("card-wrong-type", "V03-CARD-010"),
-    ("card-double-skill", "V03-CARD-014"),
-    ("card-modes", "V03-CARD-015"),
-    ("card-extension-uri", "V03-CARD-016"),
-    ("card-icon", "V03-CARD-018"),
-    ("card-twice", "V03-CARD-020"),
-    ("card-snake-case", "V03-CARD-023"),
-    ("sign-no-base64", "V03-SIGN-001"),
-    ("sign-no-alg", "V03-SIGN-002"),
-    ("sign-symmetric", "V03-SIGN-002"),
-    ("sign-other-key", "V03-SIGN-003"),
     ("sign-stale", "V03-SIGN-003"),
     ("never-block", "V03-SEND-002"),
     ("push-not-at-send", "V03-SEND-003"),

@@ -84,9 +84,7 @@ class Fault:
     :param envelope: changes a JSON-RPC envelope, or a REST body of an error.
     :param packet: changes an HTTP response.
     :param card_packet: changes the response that carries the card.
-    :param header: changes the protected header of the card's signature.
-    :param signed: returns what is signed, of the card and of its form to sign.
-    :param seal: changes the entry of the signature.
+    :param signed: changes what is signed of the card.
     :param delivery: changes a push notification, or swallows it.
     """
 
@@ -109,9 +107,7 @@ class Fault:
     envelope: Callable[[FaultyCall, Json], Json] = _as_it_is
     packet: Callable[[FaultyCall, Packet], Packet] = _as_it_is
     card_packet: Callable[[Packet], Packet] = lambda packet: packet
-    header: Callable[[Json], Json] = lambda header: header
-    signed: Callable[[Json, Json], Json] = lambda card, plain: plain
-    seal: Callable[[Json], Json] = lambda entry: entry
+    signed: Callable[[Json], Json] = lambda card: card
     delivery: Callable[[Packet], Packet | None] = lambda packet: packet
 
     def is_on(self, call: FaultyCall) -> bool:

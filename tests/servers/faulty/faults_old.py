@@ -1,4 +1,4 @@
-"""Faults of 0.3 that no fault of 1.0 is like: its card, its spelling and its JSON-RPC."""
+"""Faults of 0.3 that no fault of 1.0 is like: its spelling and its JSON-RPC."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from faulty.fault import (
     Fault,
     FaultyCall,
     Json,
-    card_fault,
     delivery_headers,
     dropped,
     each_object,
@@ -72,26 +71,6 @@ def _config(change: Callable[[Json], Any]) -> Fault:
 _BROKEN = Fault(error=lambda _, found: failure("Internal").problem if found.kind == "TaskNotFound" else found)
 
 OLD_FAULTS: dict[str, Fault] = {
-    "old-card-no-url": card_fault(lambda card: card.pop("url")),
-    "old-card-no-version": card_fault(lambda card: card.pop("protocolVersion")),
-    "old-card-no-transport": card_fault(lambda card: card.pop("preferredTransport")),
-    "old-card-two-transports": card_fault(
-        lambda card: card["additionalInterfaces"].append({"url": card["url"], "transport": "WEBSOCKET"})
-    ),
-    "old-card-main-url": card_fault(lambda card: card.update(additionalInterfaces=card["additionalInterfaces"][1:])),
-    "old-card-scheme-type": card_fault(lambda card: card["securitySchemes"]["bearer"].pop("type")),
-    "old-card-dangling-scheme": card_fault(lambda card: card.update(security=[{"nobody": []}])),
-    "old-card-extended-text": card_fault(lambda card: card.update(supportsAuthenticatedExtendedCard="yes")),
-    "old-card-extended-no-scheme": card_fault(lambda card: card.update(supportsAuthenticatedExtendedCard=True)),
-    "old-card-newer-version": card_fault(lambda card: card.update(protocolVersion="2.0.0")),
-    "old-card-newer-members": card_fault(lambda card: card.update(securityRequirements=[])),
-    "old-card-relative-url": card_fault(lambda card: card.update(url="/rpc", additionalInterfaces=[])),
-    "old-card-misspelt-transport": card_fault(lambda card: card["additionalInterfaces"][-1].update(transport="gRPC")),
-    "old-card-wrong-transport": card_fault(
-        lambda card: card["additionalInterfaces"][1].update(url=f"{card['url'].rstrip('/')}/nowhere")
-    ),
-    "old-card-html": Fault(card_packet=delivery_headers(content_type="text/html")),
-    "old-card-secret": card_fault(lambda card: card.update(url=card["url"].replace("://", "://admin:hunter2@"))),
     "old-no-resubscribe": lacking("SubscribeToTask"),
     "old-no-cancel": lacking("CancelTask"),
     "old-no-get": lacking("GetTask"),

@@ -20,7 +20,7 @@ from faulty.fault import NONE, Fault
 from faulty.grpc_binding import handlers
 from faulty.http import REST_PREFIX, Desk, JsonRpc, Rest
 from pytest_a2a_bench import quiet_server
-from pytest_a2a_bench.a2a.card import CARD_PATH, LEGACY_CARD_PATH
+from pytest_a2a_bench.a2a.card import CARD_PATH
 
 _BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 
@@ -57,8 +57,7 @@ def make_app(
     card = json.loads(json.dumps(agent.card))
     card = agent.fault.card(old.card(card) if agent.version == "0.3" else card)
     desk = Desk(agent, tokens, signer.sign(card) if signer else card, signer.keys if signer else None)
-    place = LEGACY_CARD_PATH if agent.on("old-place") else CARD_PATH
-    routes = [Route(place, desk.card, methods=["GET"])]
+    routes = [Route(CARD_PATH, desk.card, methods=["GET"])]
     if signer:
         routes.append(Route(KEYS_PATH, desk.jwks, methods=["GET"]))
     if "JSONRPC" in bindings:
