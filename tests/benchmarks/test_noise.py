@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from examples import sampled
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.noise import CHANGES, FAILURES, STYLES, Noise, Written, cut, without_newest
@@ -196,8 +198,7 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize("domain", TASKS)
-@pytest.mark.parametrize("kind", [*FAILURES, *CHANGES])
+@pytest.mark.parametrize(("domain", "kind"), sampled(itertools.product(TASKS, (*FAILURES, *CHANGES)), 4))
 def test_the_careful_agent_loses_nothing_and_the_other_one_does(run_trials: RunTrials, domain: str, kind: str) -> None:
     keys = [TrialKey.parse(f"{domain}/{task}#0:{NOISY}") for task in TASKS[domain]]
     settings = Settings(noise={kind: 1.0}, tag_trials=True)

@@ -130,7 +130,7 @@ def test_a_transfer_to_a_built_in_agent(bench: Bench) -> None:
     )
     result = bench.apart(*agents, "-k", "impossible_task_1")
     result.assert_outcomes(passed=1)
-    assert [v.status for v in verify_stored(bench.path / "a2a-results")] == ["verified"]
+    assert verify_stored(bench.path / "a2a-results") == []
     result.stdout.fnmatch_lines(["b took over (transfer) 1 of 1 conversation:*turn*request*p50*"])
     (trial,) = Path(bench.path, "a2a-results", "trials").glob("*.json")
     assert {turn.get("party") for turn in json.loads(trial.read_text())["transcript"] if turn["role"] == "agent"} == {

@@ -5,9 +5,9 @@ what it says. Agent and user say what was recorded; tools, orchestrator and eval
 that this process makes. A user that was played by a language model is tau2's own simulator again: what was recorded are
 the answers of its model, and what it asks that model for them is part of the reply. So is a judge.
 
-Protocol, JSON lines: after the start ``{"package": DIR, "data": DIR}``; then for each line with a job one line with
-what came of it, or ``{"trouble": TEXT}`` where this process itself failed. Each conversation is played in a fork, as
-tau2's environments of one process may share objects (telecom's VPN does): a fork is the process that has just started.
+Protocol: for each line of JSON with a job one line with what came of it, or ``{"trouble": TEXT}`` where this process
+itself failed. Each conversation is played in a fork, as tau2's environments of one process may share objects (telecom's
+VPN does): a fork is the process that has just started.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sys
 import traceback
 from collections.abc import Collection, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, TextIO
+from typing import Any
 
 
 class Diverged(Exception):
@@ -332,33 +332,20 @@ def answer(stock: Stock, line: str) -> str:
     os.close(write)
     with os.fdopen(read, encoding="utf-8") as pipe:
         reply = pipe.read()
-    _, status = os.waitpid(child, 0)
-    if status or not reply:
-        code = os.waitstatus_to_exitcode(status)
-        how = f"signal {-code} ended it" if code < 0 else f"it ended with {code}"
-        return json.dumps({"trouble": f"the replay gave no answer: {how}"})
-    return reply
+    os.waitpid(child, 0)
+    return reply or json.dumps({"trouble": "the replay gave no answer"})
 
 
 def main() -> None:
-    """Say where tau2 and its data are, then answer job by job until there are no more."""
+    """Answer job by job until there are no more."""
     root, data = sys.argv[1:]
-    if root not in sys.path:
-        sys.path.insert(0, root)
-    replies = _own_stdout()
-    stock = Stock(data)
-    package = os.path.dirname(str(importlib.import_module("tau2").__file__))
-    found = {"package": package, "data": str(importlib.import_module("tau2.utils.utils").DATA_DIR)}
-    print(json.dumps(found), file=replies, flush=True)
-    for line in sys.stdin:
-        print(answer(stock, line), file=replies, flush=True)
-
-
-def _own_stdout() -> TextIO:
-    """Keep standard output for replies: what tau2 prints goes where errors go."""
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    return replies
+    sys.path.insert(0, root)
+    # Standard output is for replies: what tau2 prints goes where errors go.
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as replies:
+        os.dup2(2, 1)
+        stock = Stock(data)
+        for line in sys.stdin:
+            print(answer(stock, line), file=replies, flush=True)
 
 
 if __name__ == "__main__":

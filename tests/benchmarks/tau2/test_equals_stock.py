@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fake_llm import FakeLLM, Step, call, completion, say
 from one_test import in_one_test
-from tau2_verification import Calls, Tau2Verifier, Verification
+from tau2_verification import Calls, StockTau2
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
@@ -27,8 +27,8 @@ JUDGED = KEYS["create_task_1_nl_eval"]
 
 
 @pytest.fixture(scope="module")
-def verifier() -> Iterator[Tau2Verifier]:
-    with Tau2Verifier(Settings()) as found:
+def stock() -> Iterator[StockTau2]:
+    with StockTau2(Settings()) as found:
         yield found
 
 
@@ -43,41 +43,31 @@ def held(run_trials: RunTrials) -> TrialResult:
 
 
 @pytest.mark.slow
-def test_every_mock_trajectory_is_confirmed_but_where_upstream_raises(
-    run_trials: RunTrials, verifier: Tau2Verifier
+def test_every_mock_trajectory_is_confirmed_and_where_upstream_raises_so_do_we(
+    run_trials: RunTrials, stock: StockTau2
 ) -> None:
-    found = {}
     for agent in ("oracle", "noop"):
-        for result in run_trials(agent, Settings(tag_trials=True), KEYS.values()):
-            found[agent, result.key.task_id] = verifier.verify(result)
-    raised = found.pop(("noop", RAISING.task_id))
-    assert {v.status for v in found.values()} == {"verified"}, found
-    assert (raised.status, raised.reason) == (
-        "not_verifiable",
-        "stock evaluator raises ValueError: Task task_2 not found",
-    )
-    assert raised.by == index.find_installation().distribution
+        results = run_trials(agent, Settings(tag_trials=True), KEYS.values())
+        assert [(str(r.key), found) for r in results if (found := stock.differences(r))] == []
+        raised = [r.key.task_id for r in results if r.status == "evaluator_error"]
+        assert raised == ([RAISING.task_id] if agent == "noop" else [])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("domain", ["airline", "retail", "telecom"])
-def test_a_trajectory_of_each_other_domain_is_confirmed(
-    domain: str, run_trials: RunTrials, verifier: Tau2Verifier
-) -> None:
+def test_a_trajectory_of_each_other_domain_is_confirmed(domain: str, run_trials: RunTrials, stock: StockTau2) -> None:
     key = index.load_tasks(domain)[1].key()
     for agent, dialect in (("oracle", "data"), ("readonly", "sierra")):
         [result] = run_trials(agent, Settings(tag_trials=True, dialect=dialect), [key])
-        assert verifier.verify(result).status == "verified"
+        assert stock.differences(result) == []
 
 
 @pytest.mark.slow
-def test_a_conversation_that_the_agent_broke_off_is_confirmed(
-    run_trials: RunTrials, verifier: Tau2Verifier, held: TrialResult
-) -> None:
+def test_a_conversation_that_the_agent_broke_off_is_confirmed(run_trials: RunTrials, stock: StockTau2) -> None:
     # Untagged, the oracle rejects its task: tau2's agent_error.
     [result] = run_trials("oracle", Settings(), [GOLD_RUN])
     assert (result.status, result.termination_reason) == ("evaluated", "agent_error")
-    assert verifier.verify(result).status == "verified"
+    assert stock.differences(result) == []
 
 
 # --- what is wrong is found -------------------------------------------------------------------------------------------
@@ -104,23 +94,21 @@ def _call_argument(simulation: dict[str, Any]) -> None:
     ],
     ids=("tool output", "argument", "user dropped", "last dropped", "end"),
 )
-def test_a_changed_conversation_differs(change: Change, said: str, held: TrialResult, verifier: Tau2Verifier) -> None:
+def test_a_changed_conversation_differs(change: Change, said: str, held: TrialResult, stock: StockTau2) -> None:
+    assert stock.differences(held) == []
     result = dataclasses.replace(held, simulation=copy.deepcopy(held.simulation))
     change(result.simulation)  # type: ignore[arg-type]
-    found = verifier.verify(result)
-    assert found.status == "differs"
-    assert any(said in line for line in found.differences), found.differences
+    found = stock.differences(result)
+    assert any(said in line for line in found), found
 
 
 def test_an_evaluation_of_ours_that_goes_wrong_is_found(
-    run_trials: RunTrials, verifier: Tau2Verifier, monkeypatch: pytest.MonkeyPatch
+    run_trials: RunTrials, stock: StockTau2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = evaluate.evaluate
     monkeypatch.setattr(evaluate, "evaluate", lambda *args: dataclasses.replace(real(*args), value=1.0))
-    results = run_trials("noop", Settings(), [GOLD_RUN])
-    found = [verifier.verify(r) for r in results]
-    assert [f.status for f in found] == ["differs"]
-    assert found[0].differences == ("reward.value: stock 0.0, here 1.0",)
+    [result] = run_trials("noop", Settings(), [GOLD_RUN])
+    assert stock.differences(result) == ["reward.value: stock 0.0, here 1.0"]
 
 
 # --- language models --------------------------------------------------------------------------------------------------
@@ -146,9 +134,8 @@ def test_requests_of_the_users_model_are_compared_body_by_body(
     assert (result.status, result.error, calls[-1][0]["max_tokens"], len(calls)) == ("evaluated", None, 77, 4)
     assert {"tools", "messages", "model", "temperature", "seed"} <= calls[0][0].keys()
 
-    with Tau2Verifier(settings) as verifier:
-        found = verifier.verify(result, {"user": calls})
-        assert (found.differences, found.reason, found.status) == ((), "", "verified")
+    with StockTau2(settings) as stock:
+        assert stock.differences(result, user=calls) == []
         changes: tuple[tuple[Callable[[Any], object], str], ...] = (
             (lambda c: c[1][0].update(temperature=0.7), "requests to the user's model[1].temperature: stock 0.0"),
             (lambda c: c[0][0]["messages"][0].update(content="Be kind."), "[0].messages[0].content: stock "),
@@ -159,16 +146,12 @@ def test_requests_of_the_users_model_are_compared_body_by_body(
         for change, said in changes:
             changed: Calls = copy.deepcopy(calls)
             change(changed)
-            found = verifier.verify(result, {"user": changed})
-            assert found.status == "differs"
-            assert any(said in line for line in found.differences), found.differences
-        # What is not known cannot be compared, and is not passed over.
-        found = verifier.verify(result)
-        assert (found.status, found.reason) == ("not_verifiable", "what the user's model was asked is not known")
+            found = stock.differences(result, user=changed)
+            assert any(said in line for line in found), found
 
 
 def test_a_user_of_ours_that_says_more_to_its_model_is_found(
-    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, verifier: Tau2Verifier
+    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, stock: StockTau2
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     real = llm.make_llm_user
@@ -176,13 +159,9 @@ def test_a_user_of_ours_that_says_more_to_its_model_is_found(
     with FakeLLM(lambda request: say("###STOP###")) as model:
         settings = llm_settings(model)
         [result] = run_trials("noop", settings, [GOLD_RUN])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verifier, "settings", settings)
-        found = verifier.verify(result, {"user": model.exchanges})
-    assert found.status == "differs"
-    [line] = found.differences
-    assert line.startswith("requests to the user's model[0].messages[0].content: stock ...")
-    assert "Be kind." in line
+    monkeypatch.setattr(stock, "settings", settings)
+    [line] = stock.differences(result, user=model.exchanges)
+    assert line.startswith("requests to the user's model[0].messages[0].content: stock ")
 
 
 class _Kinder:
@@ -192,7 +171,7 @@ class _Kinder:
 
 @pytest.mark.usefixtures("judged_task")
 def test_a_judges_answers_decide_and_its_requests_are_compared(
-    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, verifier: Tau2Verifier
+    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, stock: StockTau2
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     assertions = index.load_task_json("mock", JUDGED.task_id)["evaluation_criteria"]["nl_assertions"]
@@ -205,13 +184,10 @@ def test_a_judges_answers_decide_and_its_requests_are_compared(
     # The answer that cannot be read is asked for again, which the stock tau2 does not do.
     [(request, _), (again, _)] = model.exchanges
     assert again["messages"][: len(request["messages"])] == request["messages"]
-    monkeypatch.setattr(verifier, "settings", settings)
+    monkeypatch.setattr(stock, "settings", settings)
     answer = completion(request, say(json.dumps({"results": met})))
-    assert verifier.verify(result, {"judge": [(request, answer)]}) == Verification(
-        "verified", by=index.find_installation().distribution
-    )
+    assert stock.differences(result, judge=[(request, answer)]) == []
     kinder = [({**request, "model": "kinder-judge"}, answer)]
-    assert verifier.verify(result, {"judge": kinder}).differences == (
+    assert stock.differences(result, judge=kinder) == [
         'requests to the judge\'s model[0].model: stock "judge", here "kinder-judge"',
-    )
-    assert verifier.verify(result).reason == "what the judge's model was asked is not known"
+    ]

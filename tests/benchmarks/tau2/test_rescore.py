@@ -24,8 +24,9 @@ KEYS = [TrialKey("tau2", "mock", task) for task in ("create_task_1", "update_tas
 
 
 @pytest.fixture
-def some(run_trials: RunTrials) -> list[TrialResult]:
-    return run_trials("readonly", Settings(tag_trials=True), KEYS)
+def some(some: list[TrialResult]) -> list[TrialResult]:
+    """The first trial of each task."""
+    return some[::2]
 
 
 def test_the_same_evaluators_give_the_same_rewards(
