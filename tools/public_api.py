@@ -1,6 +1,6 @@
 """What users of this package build on: everything that must not change by accident.
 
-``python tests/support/public_api.py`` writes it to ``tests/project/public_api.json``, with which a test compares.
+``python tools/public_api.py`` writes it to ``tests/project/public_api.json``, with which a test compares.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from pytest_a2a_bench.plugin import fixtures, hookspecs, items, schedule
 from pytest_a2a_bench.plugin.explanation import PREFIX
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 STORED = ROOT / "tests" / "project" / "public_api.json"
-COMMAND = "python tests/support/public_api.py"
+COMMAND = "python tools/public_api.py"
 
 _FLAGS = (argparse._StoreTrueAction, argparse._StoreConstAction)
 

@@ -1,6 +1,6 @@
 """Compares editions of tau2's data, and writes what differs as facts: task ids and kinds of change, never a text.
 
-    python tests/support/tau2_corrections.py OLD NAME=CHECKOUT [NAME=CHECKOUT ...] [-o FILE]
+    python tools/tau2_corrections.py OLD NAME=CHECKOUT [NAME=CHECKOUT ...] [-o FILE]
 
 OLD is ``installed`` or a checkout, e.g. ``installed "tau2 1.0=../tau2-bench" "tau2-bench-verified=../verified"``. The
 golds of both sides are replayed by the installed code, each on its own databases. Without ``-o`` only the counts are

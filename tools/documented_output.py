@@ -1,6 +1,6 @@
 """Tutorials that show what commands print: their commands run for real, and what the blocks of their pages are to show.
 
-python tests/support/documented_output.py ten-minutes|failing-merge [--write]
+python tools/documented_output.py ten-minutes|failing-merge [--write]
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from unittest import mock
 
-sys.path.append(str(Path(__file__).parents[1] / "agents"))
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "agents"))
 
 from in_thread import served_in_thread
 
@@ -27,7 +27,7 @@ from pytest_a2a_bench.agents.brains import Oracle
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks.registry import Gold
 
-PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
+PAGES = Path(__file__).parents[1] / "docs" / "tutorials"
 _BLOCK = re.compile(
     r"<!-- output: (?P<name>[\w-]+) -->\n```text\n(?P<text>.*?)```\n<!-- end of output -->\n", re.DOTALL
 )
