@@ -57,7 +57,10 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             f"conformance/checks/{name}"
             for name in ("binding", "data_model", "errors", "list_tasks", "push", "send", "streaming", "tasks", "auth")
         ),
-        tuple(f"conformance/test_checks_{n}.py" for n in ("auth", "basic", "operations", "v03")),
+        tuple(
+            f"conformance/test_{n}.py"
+            for n in ("checks_auth", "checks_basic", "checks_operations", "checks_v03", "vectors")
+        ),
     ),
 }
 """Name -> the modules of a room and the tests that mirror them."""

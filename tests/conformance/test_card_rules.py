@@ -19,7 +19,7 @@ from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.vectors import Vector, load
 
 AWS = "AKIA" + "ABCDEFGHIJKLMNOP"  # in two pieces, so that no scanner takes it for a real one
-# Found where a card is served, asked or verified: test_card_fetch, test_card_online and test_card_signatures.
+# Found where a card is served, asked or verified: test_card_fetch and test_card_signatures.
 ELSEWHERE = {
     *("CARD-001", "CARD-002", "CARD-013", "CARD-014", "CARD-015", "CARD-016", "CARD-030"),
     *("V03-CARD-001", "V03-CARD-020", "V03-CARD-021"),

@@ -179,6 +179,7 @@ def test_small_agent_is_right() -> None:
     assert {r.outcome for r in results.values()} == {"passed"}
 
 
+# What else an answer may be is in the vectors.
 @in_one_test(
     ("id", "breaks", "pointer"),
     [
@@ -187,21 +188,8 @@ def test_small_agent_is_right() -> None:
         ("SEND-002", in_result(lambda r: r["task"]["status"].update(state="TASK_STATE_WORKING")), "/task/status/state"),
         ("SEND-003", in_result(lambda r: r["task"].pop("artifacts")), "/task/artifacts"),
         ("DM-001", in_task(lambda t: t.pop("id")), "/task/id"),
-        ("DM-002", in_task(lambda t: t["status"].update(state="completed")), "/task/status/state"),
-        ("DM-002", in_task(lambda t: t["status"].update(state="TASK_STATE_UNSPECIFIED")), "/task/status/state"),
-        ("DM-003", in_task(lambda t: t.update(history=[{"role": "ROLE_USER"}])), "/task/history/0/messageId"),
-        ("DM-004", in_task(lambda t: t.update(history=[{"role": "user"}])), "/task/history/0/role"),
-        ("DM-005", in_task(lambda t: t["artifacts"][0].update(parts=[])), "/task/artifacts/0/parts"),
-        ("DM-006", in_task(lambda t: t["artifacts"].append(t["artifacts"][0])), "/task/artifacts"),
-        ("DM-007", in_task(lambda t: t["status"].pop("state")), "/task/status/state"),
-        ("DM-008", in_task(lambda t: t.update(context_id="c")), "/task/context_id"),
-        ("DM-009", in_task(lambda t: t["status"].update(state="TASK_STATE_DONE")), "/task/status/state"),
-        ("DM-010", in_task(lambda t: t["status"].update(timestamp="2026-01-02T03:04:05")), "/task/status/timestamp"),
         ("DM-010", in_task(lambda t: t["status"].update(timestamp=1767323045)), "/task/status/timestamp"),
         ("DM-011", in_task(lambda t: t["status"].update(timestamp="2026-01-02T03:04:05Z")), "/task/status/timestamp"),
-        ("DM-012", in_task(lambda t: t.update(kind="task")), "/task/kind"),
-        ("DM-013", in_task(lambda t: t.update(history=None)), "/task/history"),
-        ("DM-014", in_task(lambda t: t["artifacts"][0].pop("artifactId")), "/task/artifacts/0/artifactId"),
         ("PART-009", in_task(lambda t: t["artifacts"][0].update(parts=[{}])), "/task/artifacts/0/parts/0"),
         ("JR-001", plain(200, json.dumps(answer({"id": 1, "method": "SendMessage"})), "text/plain"), "/content-type"),
         ("JR-003", lambda _, document: document.pop("jsonrpc"), "/jsonrpc"),

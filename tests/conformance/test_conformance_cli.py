@@ -1,3 +1,5 @@
+"""``a2a-bench check``: of an agent, and with ``--card`` of a card alone."""
+
 from __future__ import annotations
 
 import functools
@@ -10,12 +12,17 @@ import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from cards import minimal_0_3, minimal_1_0
 from faulty_server import start_faulty
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.conformance.card.document import lines_of, to_pointer
 
 
 @pytest.fixture(scope="module")
@@ -149,24 +156,28 @@ def test_a_card_that_cannot_be_used_is_a_finding(capsys: pytest.CaptureFixture[s
         (["nonsense"], "nonsense"),
         (["GOOD", "--group", "sned"], "--group names sned; there are "),
         (["GOOD", "--id", "SEND-999"], "there is no requirement 'SEND-999'"),
-        (["GOOD", "--timeout", "0"], "--timeout is 0"),
         (["GOOD", "--waivers", "/no/such/file.toml"], "cannot be read"),
-        (["GOOD", "--scenarios", "/no/such/file.toml"], "cannot be read"),
         (["GOOD", "--id", "CARD-001", "--binding", "GRPC"], "no check is left"),
         (["GOOD", "--version", "0.3"], "--version 0.3: the card of http://127.0.0.1"),
         (["GOOD", "--set", "webhook-bind=8.8.8.8:99"], "the webhook cannot listen on 8.8.8.8:99"),
-        (
-            ["GOOD", "--set", "webhook-bind=no-such-host.invalid:8099"],
-            "the webhook cannot listen on no-such-host.invalid",
-        ),
         (["GOOD", "-o", "/dev/null/report.json"], "-o /dev/null/report.json: cannot be written"),
-        (["GOOD", "-o", "/"], "-o /: cannot be written"),
         (["GOOD", "--accept", "known"], "--accept: give --waivers FILE with it"),
         (["GOOD", "--waivers", "w.toml", "--accept", "a\nb"], "--accept: say in a line why"),
         (
             ["GOOD", "--waivers", "/dev/null/w.toml", "--accept", "known"],
             "--waivers /dev/null/w.toml: cannot be written",
         ),
+        (["--card", "no-such-card.json"], "no-such-card.json: No such file or directory; give a file or a URL"),
+        (["--card", "http://127.0.0.1:9/"], "nothing answers at http://127.0.0.1:9/"),
+        (["--card", "localhost:9999"], "give a file or a URL, such as http://localhost:9999"),
+        (["--card", __file__, "--online"], "--online needs the agent's URL"),
+        (
+            ["--card", __file__, "--algorithms", "HS256", "--timeout", "0"],
+            "--timeout is 0.0; give a number of seconds above 0\na2a-bench: --algorithms names HS256",
+        ),
+        (["--card", __file__, "--set", "card-jwks=no-such-keys.json"], "no-such-keys.json"),
+        (["--card", __file__, "--waivers", "no-such-waivers.toml"], "no-such-waivers.toml: cannot be read"),
+        (["--card", __file__, "-o", "/dev/null/x"], "-o /dev/null/x: cannot be written"),
     ],
 )
 def test_a_judgement_that_cannot_run_is_one_line_and_exit_code_2(
@@ -175,7 +186,7 @@ def test_a_judgement_that_cannot_run_is_one_line_and_exit_code_2(
     assert run(*(good_url if a == "GOOD" else a for a in arguments)) == 2
     captured = capsys.readouterr()
     assert complaint in captured.err
-    assert captured.err.count("\n") == 1
+    assert captured.err.count("\n") == complaint.count("\n") + 1
     assert captured.out == ""
 
 
@@ -213,6 +224,18 @@ def test_help_has_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main.main(["check", "--help"])
     assert "``" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["--nonsense"], "see a2a-bench check --help"), (["--format", "xml"], "invalid choice: 'xml'")],
+)
+def test_arguments_that_there_are_not(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run("--card", *arguments)
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert printed.count("\n") == 1
 
 
 def test_an_incomplete_judgement_is_exit_code_2_and_no_verdict(
@@ -260,3 +283,125 @@ def test_an_interrupted_run_clears_away(tmp_path: Path, number: signal.Signals, 
     if number == signal.SIGTERM:
         return  # which gives a second to clear away in, and SIGKILL comes next: a busy machine gets through a part
     assert {"TASK_STATE_WORKING", "TASK_STATE_SUBMITTED", "TASK_STATE_INPUT_REQUIRED"} & set(found) == set()
+
+
+# A card alone.
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def write(card: Any) -> str:
+        path = tmp_path / "card.json"
+        path.write_text(card if isinstance(card, str) else json.dumps(card), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def bad() -> dict[str, Any]:
+    card = minimal_1_0()
+    card["supportedInterfaces"][0]["url"] = "/rpc"
+    card["skills"][0]["tags"] = []
+    card["iconUrl"] = None
+    return card
+
+
+def test_a_good_card_is_fully_conformant(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(minimal_1_0())
+    assert run("--card", path) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"conformance of {path} (Router 1.2.0), 1.0 JSONRPC\n")
+    assert "A2A 1.0: fully conformant in its card alone: MUST 14/14, SHOULD 11/11" in printed
+    assert run("--card", write(minimal_0_3())) == 0
+    assert "A2A 0.3: fully conformant in its card alone" in capsys.readouterr().out
+
+
+def test_findings_say_where_what_and_how(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--card", write(bad())) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2:6] == [
+        "FAILED CARD-004 [card] MUST (1.0.1 §5.7): Required arrays have at least one element",
+        "  error: tags is empty",
+        "  at: /skills/0/tags",
+        "  fix: fill it in",
+    ]
+    assert lines[7].startswith("FAILED CARD-009 [card] MUST")
+    assert "  at: /supportedInterfaces/0/url" in lines
+    assert lines[-1].startswith("2 failed, 1 warned, 22 passed, 14 skipped")
+
+
+def test_a_version_can_be_demanded(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--card", write(minimal_0_3()), "--version", "1.0") == 1
+    assert "supportedInterfaces is missing" in capsys.readouterr().out
+
+
+HOW = "fix: write the card's JSON object into the file"
+TWICE = json.dumps(minimal_1_0()).replace('{"name"', '{"name": "x", "name"', 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", ["CARD-002", "malformed JSON", "it is empty", HOW]),
+        ("<html>Welcome</html>", ["it begins with '<html>Welcome</html>'", HOW]),
+        (TWICE, ["CARD-030"]),
+    ],
+)
+def test_an_invalid_card_is_a_finding(
+    text: str, found: list[str], write: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--card", write(text), "--strict") == 1
+    printed = capsys.readouterr().out
+    assert [part for part in found if part not in printed] == []
+
+
+def test_a_card_comes_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(minimal_1_0()).encode())))
+    assert run("--card", "-") == 0
+
+
+def test_a_served_card_is_fetched_and_asked_about(noop_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--card", noop_url, "--online") == 0
+    printed = capsys.readouterr()
+    assert "A2A 1.0: fully conformant in what was chosen" in printed.out
+    assert "A2A 0.3: fully conformant in what was chosen" in printed.out
+
+
+def test_sarif_shows_findings_in_their_lines(write: Any, tmp_path: Path) -> None:
+    text = json.dumps(bad(), indent=2)
+    file = tmp_path / "report.sarif"
+    assert run("--card", write(text), "--format", "sarif", "-o", str(file)) == 1
+    lines = text.splitlines()
+    shown, places = {}, {}
+    (run_,) = json.loads(file.read_text())["runs"]
+    for result in run_["results"]:
+        line = result["locations"][0]["physicalLocation"]["region"]["startLine"]
+        shown[result["ruleId"]] = lines[line - 1].strip()
+        places[result["ruleId"]] = result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"]
+    assert shown == {"CARD-004": '"tags": []', "CARD-009": '"url": "/rpc",', "CARD-028": '"iconUrl": null'}
+    assert places["CARD-004"] == "1.0/card/skills/0/tags"
+
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(VALUES)
+def test_every_member_has_its_line(value: Any) -> None:
+    places = lines_of(json.dumps(value, indent=1))
+    expected = list(_lines((), value, [0]))
+    assert places == dict(reversed(expected))
+
+
+def _lines(path: tuple[str | int, ...], value: Any, line: list[int]) -> Iterator[tuple[str, int]]:
+    """Yield every member and its line, as json.dumps with an indent writes them."""
+    line[0] += 1
+    yield to_pointer(path), line[0]
+    if isinstance(value, (dict, list)) and value:
+        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _lines((*path, name), inner, line)
+        line[0] += 1

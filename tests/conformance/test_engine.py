@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
 import inspect
 import pkgutil
 import shlex
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_server import serve_app, serve_faulty
+from faulty.store import Record
+from faulty_server import serve_faulty
 from judged import collect, planned_for
 from mutation import targets
-from starlette.requests import Request
-from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import checks, engine
@@ -165,104 +162,57 @@ def test_bug_of_ours_costs_one_result_only(monkeypatch: pytest.MonkeyPatch) -> N
     assert "1.0/SEND-002[JSONRPC]" in results
 
 
-async def judged(url: str) -> tuple[Target, ...]:
-    """Return an agent's targets, from its card."""
-    card, _, _ = await fetch_card_async(url)
-    return targets(url, card)
+async def left_behind(
+    *wanted: str, step: float, binding: str = "JSONRPC", version: str = "1.0"
+) -> tuple[list[str], list[int], list[Any]]:
+    """Run checks by id or group, and return the states of all tasks that the agent has, and their configurations.
 
+    The second member is how many configurations there were when each check had ended.
+    """
+    async with serve_faulty(None, step=step, protocol=version) as running:
 
-async def left_behind(*wanted: str, step: float, binding: str = "JSONRPC") -> tuple[list[str], list[Any]]:
-    """Run checks by id or group, and return the states of all tasks that the agent has, and their configurations."""
-    async with serve_faulty(None, step=step) as running:
-        every = await judged(running.url)
-        found = [t for t in every if t.binding == binding]
-        names = []
+        def configs() -> list[Any]:
+            return [config for record in records() for config in record.configs]
+
+        def records() -> list[Record]:
+            return list(running.server.agent.store.visible(None))
+
+        card, _, _ = await fetch_card_async(running.url)
+        found = [t for t in targets(running.url, card) if t.binding == binding]
         planned = planned_for(found, lambda p: bool({p.requirement.id, p.requirement.group} & set(wanted)))
-        async for result in run_checks(found, planned):
-            names.append(result.name)
-        async with context_on(found[0]) as ctx:
-            listed = await ctx.call("ListTasks", {"pageSize": 100})
-            tasks = listed.result["tasks"]
-            assert len(tasks) < 100
-            configs = [await ctx.call("ListTaskPushNotificationConfigs", {"taskId": t["id"]}) for t in tasks]
-        return [state_of(t) for t in tasks], [c.result.get("configs") for c in configs if c.ok]
+        counts = [len(configs()) async for _ in run_checks(found, planned)]
+        return [state_of(record.task) for record in records()], counts, configs()
 
 
-@contextlib.asynccontextmanager
-async def context_on(target: Target) -> AsyncIterator[Context]:
-    """Give a context of its own on an interface."""
-    session = Session(target)
-    try:
-        yield Context(requirement("SEND-001"), session)
-    finally:
-        await session.close()
-
-
-def test_nothing_is_left_behind() -> None:
-    states, configs = asyncio.run(left_behind("SEND-004", "PUSH-001", step=5.0))
+def test_no_task_is_left_behind() -> None:
+    states, _, configs = asyncio.run(left_behind("SEND-004", "PUSH-001", step=5.0))
     assert states
     assert set(states) <= TERMINAL
     assert "canceled" in states
-    assert not any(configs)
+    assert configs == []
 
 
 @pytest.mark.parametrize(
-    "binding", [BINDINGS[0], *(pytest.param(binding, marks=pytest.mark.slow) for binding in BINDINGS[1:])]
+    ("binding", "version", "wanted"),
+    [
+        (BINDINGS[0], "1.0", "push"),
+        # Which come with messages there.
+        (BINDINGS[0], "0.3", "V03-SEND-003"),
+        *(pytest.param(binding, "1.0", "push", marks=pytest.mark.slow) for binding in BINDINGS[1:]),
+    ],
 )
-def test_no_push_configuration_is_left_behind(binding: str) -> None:
-    states, configs = asyncio.run(left_behind("push", step=0.05, binding=binding))
+def test_no_push_configuration_is_left_behind(binding: str, version: str, wanted: str) -> None:
+    states, counts, configs = asyncio.run(left_behind(wanted, step=0.05, binding=binding, version=version))
     assert set(states) <= TERMINAL
-    assert len(configs) > 10
-    assert not any(configs)
-
-
-class OldAgent:
-    """An agent of 0.3 that keeps the configurations that come with messages, under ids of its own."""
-
-    def __init__(self) -> None:
-        self.configs: dict[str, str] = {}
-
-    def answer(self, method: str, params: dict[str, Any]) -> Any:
-        if method == "message/send":
-            task = f"t-{len(self.configs)}"
-            if "pushNotificationConfig" in params.get("configuration", {}):
-                self.configs[f"given-to-{task}"] = task
-            return {"kind": "task", "id": task, "contextId": "c", "status": {"state": "completed"}}
-        if method == "tasks/pushNotificationConfig/delete":
-            self.configs.pop(params["pushNotificationConfigId"])
-            return None
-        task = params["id"]
-        if method == "tasks/get":
-            return {"kind": "task", "id": task, "contextId": "c", "status": {"state": "completed"}}
-        return [{"taskId": task, "pushNotificationConfig": {"id": i}} for i, t in self.configs.items() if t == task]
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        asked = await Request(scope, receive).json()
-        result = self.answer(asked["method"], asked.get("params", {}))
-        await JSONResponse({"jsonrpc": "2.0", "id": asked["id"], "result": result})(scope, receive, send)
-
-
-async def old_configs() -> tuple[int, int]:
-    """Return how many configurations an agent of 0.3 had while it was judged, and how many afterwards."""
-    agent = OldAgent()
-    async with serve_app(agent) as url:
-        card = {"url": url, "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC"}
-        found = targets_of({**card, "capabilities": {"pushNotifications": True}}, url, timeout=2.0)
-        async for _ in run_checks(found, planned_for(found, lambda p: p.requirement.id == "V03-SEND-003")):
-            held = len(agent.configs)
-    return held, len(agent.configs)
-
-
-@pytest.mark.slow
-def test_no_push_configuration_is_left_behind_on_an_agent_of_0_3() -> None:
-    # Two, as the agent notifies nobody, and what depends on time is found only if it comes again.
-    assert asyncio.run(old_configs()) == (2, 0)
+    assert max(counts) > 0
+    assert configs == []
 
 
 def test_chosen_checks_are_run_and_leaving_early_stops_the_rest() -> None:
     async def leave_early() -> tuple[list[str], int]:
         async with serve_faulty(None) as running:
-            found = await judged(running.url)
+            card, _, _ = await fetch_card_async(running.url)
+            found = targets(running.url, card)
             chosen = [Planned(requirement("SEND-001"), "GRPC")]
             names = [r.name + r.outcome async for r in run_checks(found, chosen)]
             running_checks = run_checks(found, planned_for(found))

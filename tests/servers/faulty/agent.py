@@ -68,7 +68,7 @@ class FaultyAgent:
         self.card = card
         self._extended = extended
         self._step = step
-        self._store = TaskStore()
+        self.store = TaskStore()
         self._notifier = Notifier(fault, version)
         self._heard: set[str] = set()
         self._requests = itertools.count()
@@ -136,7 +136,7 @@ class FaultyAgent:
         """Return the result that a fault makes of an error, or raise what it leaves of it."""
         fault = self.faulted(call)
         if fault and fault.states:
-            record = self._store.find(call.params.get("id") or call.params.get("taskId"), None)
+            record = self.store.find(call.params.get("id") or call.params.get("taskId"), None)
             fault = fault if record is not None and record.state in fault.states else None
         changed = fault.error(call, error.problem) if fault else error.problem
         if isinstance(changed, Problem):
@@ -193,11 +193,11 @@ class FaultyAgent:
 
     def _find(self, task_id: Any, owner: tuple[str, str] | None) -> Record:
         scope = None if self.on("no-scope") else owner
-        record = self._store.find(task_id, scope)
+        record = self.store.find(task_id, scope)
         if record is None and self.on("id-prefix"):
-            record = next((r for r in self._store.visible(scope) if r.task["id"].startswith(str(task_id))), None)
+            record = next((r for r in self.store.visible(scope) if r.task["id"].startswith(str(task_id))), None)
         # Forbidden shows that the task exists, which is the fault.
-        if record is None and self.on("forbidden") and self._store.find(task_id, None):
+        if record is None and self.on("forbidden") and self.store.find(task_id, None):
             raise failure("Forbidden")
         if record is None:
             raise failure("TaskNotFound", f"there is no task {task_id!r}", taskId=str(task_id))
@@ -211,7 +211,7 @@ class FaultyAgent:
         configuration: Json = params.get("configuration") or {}
         parts: list[Any] = message["parts"] if isinstance(message.get("parts"), list) else []
         self._check_media(parts, configuration)
-        waiting = [r for r in self._store.visible(owner) if r.state == "TASK_STATE_INPUT_REQUIRED"]
+        waiting = [r for r in self.store.visible(owner) if r.state == "TASK_STATE_INPUT_REQUIRED"]
         here = [r.task["id"] for r in waiting if r.task["contextId"] == message.get("contextId")]
         if here and not message.get("taskId") and self.on("context-resumes"):
             message["taskId"] = here[-1]
@@ -225,7 +225,7 @@ class FaultyAgent:
         if self.on("crash-raises") and word == "crash":
             raise CrashError
         self._heard.add(str(message.get("messageId")))
-        others = [r.task for r in self._store.visible(None) if r.owner != owner]
+        others = [r.task for r in self.store.visible(None) if r.owner != owner]
         if not self.on("leaks-everything"):
             leaks = self.on("leaks-context")
             others = [task for task in others if leaks and task["contextId"] == message.get("contextId")]
@@ -245,7 +245,7 @@ class FaultyAgent:
         # A task that still works takes the message without starting anew.
         if (record.work and not record.work.done()) or (resumed and self.on("answer-ignored")):
             return record
-        worker = Worker(record, self._store.number, self._step, self.fault.switches)
+        worker = Worker(record, self.store.number, self._step, self.fault.switches)
         record.work = asyncio.create_task(self._work(record, worker, word, parts, modes, resumed=resumed))
         return record
 
@@ -262,7 +262,7 @@ class FaultyAgent:
         if record.state in TERMINAL_STATES and not self.on("continue-terminal", record.state):
             raise failure("UnsupportedOperation", f"task {record.task['id']} has ended and takes no more messages")
         context_id = message.get("contextId")
-        is_known = any(context_id == other.task["contextId"] for other in self._store.visible(owner))
+        is_known = any(context_id == other.task["contextId"] for other in self.store.visible(owner))
         if is_known and self.on("any-known-context"):
             context_id = ""
         if context_id and context_id != record.task["contextId"] and not self.on("any-context"):
@@ -283,10 +283,8 @@ class FaultyAgent:
             "contextId": context_id,
             "status": {"state": "TASK_STATE_SUBMITTED", "timestamp": now()},
         }
-        record = Record(
-            task, owner, self._store.number(), notify=self._notifier.tell, newest_only=self.on("one-stream")
-        )
-        self._store.add(record)
+        record = Record(task, owner, self.store.number(), notify=self._notifier.tell, newest_only=self.on("one-stream"))
+        self.store.add(record)
         return record
 
     async def _work(
@@ -371,18 +369,18 @@ class FaultyAgent:
 
     def _list(self, params: Json, owner: tuple[str, str]) -> Json:
         scope = None if self.on("no-scope") or self.on("list-all-owners") else owner
-        found = matching(self._store.visible(scope), params)
+        found = matching(self.store.visible(scope), params)
         if self.on("unknown-context-lists-all") and not found and not params.get("status"):
-            found = matching(self._store.visible(scope), dropped(params, "contextId"))
+            found = matching(self.store.visible(scope), dropped(params, "contextId"))
         if self.on("working-includes-input") and params.get("status") == "TASK_STATE_WORKING":
             waiting = {**params, "status": "TASK_STATE_INPUT_REQUIRED"}
-            found = [*found, *matching(self._store.visible(scope), waiting)]
+            found = [*found, *matching(self.store.visible(scope), waiting)]
         if self.on("context-prefix") and (begin := params.get("contextId")):
-            everything = matching(self._store.visible(scope), dropped(params, "contextId"))
+            everything = matching(self.store.visible(scope), dropped(params, "contextId"))
             found = [record for record in everything if record.task["contextId"].startswith(begin)]
         if self.on("list-by-birth"):
             # The store keeps them in the order of their making.
-            made = [record.task["id"] for record in self._store.visible(scope)]
+            made = [record.task["id"] for record in self.store.visible(scope)]
             found.sort(key=lambda record: made.index(record.task["id"]), reverse=True)
         if self.on("list-oldest-first"):
             # The fault turns around what is newest first by default.
@@ -396,7 +394,7 @@ class FaultyAgent:
             "tasks": [shown(r.task, params.get("historyLength"), artifacts=artifacts) for r in chosen],
             "nextPageToken": token,
             "pageSize": int(params.get("pageSize") or 50),
-            "totalSize": len(matching(self._store.visible(None), params) if self.on("list-total-of-all") else found),
+            "totalSize": len(matching(self.store.visible(None), params) if self.on("list-total-of-all") else found),
         }
 
     async def _cancel(self, params: Json, owner: tuple[str, str]) -> Json:
@@ -412,10 +410,10 @@ class FaultyAgent:
         if record.work and not self.on("zombie") and not self.on("artifact-after-cancel"):
             record.work.cancel()
         if not self.on("cancel-nothing"):
-            worker = Worker(record, self._store.number, 0)
+            worker = Worker(record, self.store.number, 0)
             worker.status("TASK_STATE_CANCELED", silent=self.on("silent-cancel"))
         if self.on("forgets-canceled"):
-            self._store.forget(record)
+            self.store.forget(record)
         return shown(record.task, None)
 
     # Push notifications
@@ -444,7 +442,7 @@ class FaultyAgent:
     def _list_configs(self, params: Json, owner: tuple[str, str]) -> Json:
         known = None if params.get("pageSize") and self.on("configs-by-page") else owner
         asked = self._find(params.get("taskId"), known)
-        records = self._store.visible(None) if self.on("lists-all-configs") else (asked,)
+        records = self.store.visible(None) if self.on("lists-all-configs") else (asked,)
         return {"configs": [config for record in records for config in record.configs.values()]}
 
     def _delete_config(self, params: Json, owner: tuple[str, str]) -> Json:
