@@ -19,7 +19,7 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from pytest_a2a_bench.a2a.codec import SETTLED
 from pytest_a2a_bench.conformance.finding import AS_VALID, Finding, Requirement, Severity
-from pytest_a2a_bench.conformance.protocol.operations import STREAMING
+from pytest_a2a_bench.conformance.protocol.operations import STREAMING, message
 from pytest_a2a_bench.conformance.protocol.payloads import is_running, state_of
 from pytest_a2a_bench.conformance.protocol.streams import Problem, StreamEvent, read_event, read_events, result_of
 from pytest_a2a_bench.conformance.scenarios import missing_text
@@ -140,11 +140,6 @@ class Context:
             self.unjudged.append(reply)
         return reply
 
-    def message(self, text: str | None = None, **fields: Any) -> dict[str, Any]:
-        """Return a user message in the form of 1.0; ``fields`` are added, or replace members."""
-        text = text if text is not None else self.target.scenarios.get("task")
-        return {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": text}], **fields}
-
     def send_params(
         self,
         text: str | None = None,
@@ -154,7 +149,7 @@ class Context:
         configuration: Mapping[str, Any] | None = None,
         **fields: Any,
     ) -> dict[str, Any]:
-        """Return parameters of SendMessage in the form of 1.0."""
+        """Return parameters of SendMessage in the form of 1.0; ``fields`` are added to the message."""
         if task_id:
             fields["taskId"] = task_id
         if context_id:
@@ -162,7 +157,8 @@ class Context:
         if configuration is None and self.version == "0.3":
             # There the default is not to wait for the task.
             configuration = {"returnImmediately": False}
-        params: dict[str, Any] = {"message": self.message(text, **fields)}
+        text = text if text is not None else self.target.scenarios.get("task")
+        params: dict[str, Any] = {"message": message(text, **fields)}
         return {**params, "configuration": dict(configuration)} if configuration is not None else params
 
     async def send(self, text: str | None = None, **options: Any) -> WireReply:

@@ -21,6 +21,7 @@ from pytest_a2a_bench.conformance.protocol.operations import STREAMING
 from pytest_a2a_bench.conformance.session.health import CARD_RULES, Cause
 from pytest_a2a_bench.conformance.wire.reply import error_in, has_failed
 from pytest_a2a_bench.model.messages import json_object
+from pytest_a2a_bench.text import one_line
 
 Key = tuple[Any, ...]
 Alone = Callable[[CheckResult], bool]
@@ -204,9 +205,7 @@ def fold(results: Iterable[CheckResult], stands_alone: Alone = lambda result: Fa
                     head, *rest = every[first].findings
                     named = replace(head, found=f"{words}: {head.found}")
                     every[first] = replace(every[first], findings=(named, *rest))
-                for number in numbers:
-                    if number != first:
-                        explain(every, first, number)
+                explain(every, first, numbers)
     _fold_differences(every, stands_alone)
     by_name = {result.name: result for result in every}
     shown = [_concluded(result, by_name, stands_alone) for result in every]
@@ -232,7 +231,7 @@ def _fold_consequences(every: list[CheckResult], stands_alone: Alone) -> None:
             # What is only a warning explains no failure.
             if number != first and len(ranks) == 2 and ranks[0] <= ranks[1]:
                 if all(re.search(words, finding.found) for finding in weighty(pair[1])):
-                    explain(every, first, number)
+                    explain(every, first, [number])
 
 
 def explained(results: Sequence[CheckResult], causes: Mapping[tuple[str, str], Sequence[Cause]]) -> list[CheckResult]:
@@ -256,9 +255,7 @@ def explained(results: Sequence[CheckResult], causes: Mapping[tuple[str, str], S
             rule = rules[first]
             finding = Finding(rule.id, "error", cause.found, cause.expected, rule.spec, exchanges=cause.exchanges)
             every[first] = replace(every[first], outcome="failed", findings=(finding,), reason="", explains=())
-            for n in here:
-                if n != first:
-                    explain(every, first, n)
+            explain(every, first, here)
     return every
 
 
@@ -267,19 +264,18 @@ def weighty(result: CheckResult) -> list[Finding]:
     return [f for f in result.findings if f.severity != "note"]
 
 
-def line_of(result: CheckResult) -> str:
-    """Return the line that names a consequence under its cause."""
-    what = result.findings[0].found if result.findings else result.reason
-    return f"{result.requirement.id} [{result.binding}] {what if len(what) <= 100 else what[:97] + '...'}"
-
-
-def explain(every: list[CheckResult], first: int, number: int) -> None:
-    """Fold one result beneath another, which becomes as bad: a MUST must not hide behind a SHOULD."""
-    cause, result = every[first], every[number]
-    worst = min(cause.outcome, result.outcome, key=FOUND.index)
-    every[first] = replace(cause, outcome=worst, explains=(*cause.explains, line_of(result), *result.explains))
-    reason = f"explained by {cause.requirement.id} [{cause.binding}]"
-    every[number] = replace(result, outcome="explained", reason=reason, cause=cause.name)
+def explain(every: list[CheckResult], first: int, numbers: Iterable[int]) -> None:
+    """Fold other results beneath one, which becomes as bad as the worst: a MUST must not hide behind a SHOULD."""
+    for number in numbers:
+        cause, result = every[first], every[number]
+        if number == first:
+            continue
+        worst = min(cause.outcome, result.outcome, key=FOUND.index)
+        what = result.findings[0].found if result.findings else result.reason
+        line = f"{result.requirement.id} [{result.binding}] {one_line(what, 100)}"
+        every[first] = replace(cause, outcome=worst, explains=(*cause.explains, line, *result.explains))
+        reason = f"explained by {cause.requirement.id} [{cause.binding}]"
+        every[number] = replace(result, outcome="explained", reason=reason, cause=cause.name)
 
 
 def _fold_differences(every: list[CheckResult], stands_alone: Alone) -> None:
@@ -298,7 +294,7 @@ def _fold_differences(every: list[CheckResult], stands_alone: Alone) -> None:
             place = places[every[place].cause]
         # No MUST disappears behind a SHOULD.
         if (every[place].requirement.level, result.requirement.level) not in _LOWER:
-            explain(every, place, places[result.name])
+            explain(every, place, [places[result.name]])
 
 
 def _concluded(result: CheckResult, by_name: Mapping[str, CheckResult], stands_alone: Alone) -> CheckResult:

@@ -301,7 +301,7 @@ def compliance(
             by_version[version],
             [p for p in every if p.requirement.version == version],
             profile,
-            {(p.requirement.id, p.binding) for p in wanted if p.requirement.version == version},
+            {p.name for p in wanted if p.requirement.version == version},
         )
         for version in sorted(by_version, reverse=True)
     ]
@@ -309,10 +309,9 @@ def compliance(
 
 
 def _compliance(
-    version: str, rows: list[CheckRow], planned: list[Planned], profile: str, chosen: set[tuple[str, str]]
+    version: str, rows: list[CheckRow], planned: list[Planned], profile: str, chosen: set[str]
 ) -> Compliance:
-    # What was skipped says nothing about the agent.
-    # A consequence is counted with its cause.
+    # What was skipped says nothing about the agent, and a consequence is counted with its cause.
     checked = [row for row in rows if row.status not in ("skipped", "explained")]
     kept = {
         level: (
@@ -322,7 +321,7 @@ def _compliance(
         for level in ("MUST", "SHOULD", "MAY")
     }
     broken = [row for row in checked if row.level == "MUST" and row.status != "passed"]
-    made = {(row.id, row.binding) for row in rows}
+    made = {row.name for row in rows}
     unmade = chosen - made
     # A waived MUST is not kept; the waiver only keeps the run from failing. A SHOULD fails where the run is strict.
     if any(row.status == "waived" for row in broken) or any(row.status == "failed" for row in checked):
@@ -333,14 +332,14 @@ def _compliance(
         verdict = "not judged completely"
     else:
         verdict = "fully conformant" if all(row.status == "passed" for row in checked) else "conformant"
-    omitted = [p.requirement for p in planned if (p.requirement.id, p.binding) not in made]
+    omitted = [p.requirement for p in planned if p.name not in made]
     judged = {row.id for row in checked}
     wider = {r.id for r in omitted if not r.is_in(profile)} - judged
     # Where not every rule is tried everywhere it holds.
     if profile != "full":
         wider |= judged & {p.requirement.id for p in planned if p.requirement.is_widened}
     is_card = all(row.binding == CARD for row in rows)
-    unchosen = sum(p.requirement.is_in(profile) for p in planned if (p.requirement.id, p.binding) not in made | unmade)
+    unchosen = sum(p.requirement.is_in(profile) for p in planned if p.name not in made | unmade)
     part = "what was chosen" if unchosen else "what was judged" if wider else ""
     # A client shows only what it has an occasion for.
     is_client = any(row.reason.startswith(NOT_OBSERVED) for row in rows)

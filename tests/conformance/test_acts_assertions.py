@@ -102,7 +102,7 @@ def test_conditions(text: str, holds: bool) -> None:
 
 def test_references() -> None:
     environment = {"TOKEN": "secret"}
-    scope = Scope({"base": "{{own}}/x", "loop": "{{loop}}"}, {"own": "http://a"}.get, environment.get)
+    scope = Scope({"base": "{{own}}/x", "loop": "{{loop}}"}, {"own": "http://a"}, environment.get)
     scope.add("get", "response", TASK)
     scope.add("get", "count", 3)
     filled = scope.fill({"a": "{{get.count}}", "b": ["{{base}} {{env.TOKEN}}"], "c": "{{get.response.task.id}}"})

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -100,7 +101,10 @@ async def run_case(case: Case, behaviors: frozenset[str], ctx: Context) -> None:
     for name in case.test.requires_behaviors:
         if name not in behaviors:
             ctx.skip(f"the agent is not said to know the behavior {name} (setting acts-behaviors)")
-    await _Run(case, ctx).run()
+    try:
+        await _Run(case, ctx).steps()
+    except Unresolved as error:
+        ctx.skip(f"{error}; give it in the environment, under that name")
 
 
 # --- whether it applies -----------------------------------------------------------------------------------------------
@@ -179,7 +183,7 @@ async def _call(ctx: Context, step: OperationStep, params: Mapping[str, Any], re
     if operation == CARD:
         reply = await ctx.shared("acts-card", lambda: _get_card(ctx))
         return Answer(reply, _or_missing(reply.result))
-    sent = message_params(operation, params, ctx.message("")["messageId"])
+    sent = message_params(operation, params, str(uuid.uuid4()))
     if operation not in STREAMING:
         reply = await ctx.call(operation, sent)
         return Answer(reply, _or_missing(reply.result))
@@ -230,15 +234,10 @@ def _or_missing(value: Any) -> Any:
 class _Run:
     def __init__(self, case: Case, ctx: Context) -> None:
         self._case, self._ctx = case, ctx
-        self._scope = Scope(case.variables, self._given, self._environment)
+        given = {**dict.fromkeys(_BASE_URLS, ctx.target.url), "webhookUrl": NEVER_CALLED}
+        self._scope = Scope(case.variables, given, _environment)
 
-    async def run(self) -> None:
-        try:
-            await self._steps()
-        except Unresolved as error:
-            self._ctx.skip(f"{error}; give it in the environment, under that name")
-
-    async def _steps(self) -> None:
+    async def steps(self) -> None:
         test, replies = self._case.test, list[WireReply]()
         for step in test.steps:
             if step.delay_ms:
@@ -328,14 +327,12 @@ class _Run:
             expected = f"{mismatch.expected} (the test in {self._case.where})"
             record(f"{where}: {mismatch}{f'; but {why}' if why else ''}", *replies, expected=expected)
 
-    def _given(self, name: str) -> str | None:
-        return self._ctx.target.url if name in _BASE_URLS else NEVER_CALLED if name == "webhookUrl" else None
 
-    def _environment(self, name: str) -> str | None:
-        value = os.environ.get(name)
-        if value is not None and _SECRET_NAME.search(name):
-            KNOWN.remember(in_environment(os.environ, name))
-        return value
+def _environment(name: str) -> str | None:
+    value = os.environ.get(name)
+    if value is not None and _SECRET_NAME.search(name):
+        KNOWN.remember(in_environment(os.environ, name))
+    return value
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------

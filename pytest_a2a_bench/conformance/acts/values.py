@@ -112,15 +112,12 @@ class Scope:
     """The values of references in one test: captures first, then the file's variables, then ``given``.
 
     :param variables: of the file.
-    :param given: returns the value of any other name; None where there is none.
+    :param given: the runner's own values, by their names.
     :param environment: returns the value of ``{{env.NAME}}``.
     """
 
     def __init__(
-        self,
-        variables: Mapping[str, str],
-        given: Callable[[str], str | None],
-        environment: Callable[[str], str | None],
+        self, variables: Mapping[str, str], given: Mapping[str, str], environment: Callable[[str], str | None]
     ) -> None:
         self._variables, self._given, self._environment = variables, given, environment
         self._steps: dict[str, dict[str, Any]] = {}
@@ -165,9 +162,8 @@ class Scope:
             return found
         if name in self._variables and depth < _NESTED:
             # The runner's value comes before the file's: the public files name a webhook on example.com.
-            own = self._given(name)
-            return own if own is not None else self.fill(self._variables[name], depth + 1)
-        value = self._environment(path) if step == "env" else self._given(name) or self._environment(name)
+            return self._given[name] if name in self._given else self.fill(self._variables[name], depth + 1)
+        value = self._environment(path) if step == "env" else self._given.get(name) or self._environment(name)
         if value is None:
             raise Unresolved(f"nothing gives {{{{{name}}}}} a value")
         return value

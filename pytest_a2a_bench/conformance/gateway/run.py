@@ -152,9 +152,8 @@ class Pair:
         every = [*compared, *every]
         for cause, result in enumerate(compared):
             if result.outcome == "failed" and not stands_alone(result):
-                for number, one in enumerate(every[first:], first):
-                    if one.outcome in FOUND and _place(one) == _place(result) and not stands_alone(one):
-                        explain(every, cause, number)
+                theirs = [n for n, r in enumerate(every) if r.outcome in FOUND and _place(r) == _place(result)]
+                explain(every, cause, [n for n in theirs if n >= first and not stands_alone(every[n])])
         return every
 
     async def _without_own(self, results: Sequence[CheckResult], left: list[str] | None) -> list[CheckResult]:

@@ -54,11 +54,15 @@ NEVER_CALLED = "https://webhook.example.org/never-called?attempt=1&of=a%20b"
 """A reserved name (RFC 2606): a webhook there leads nowhere."""
 
 
+def message(text: Any, **fields: Any) -> dict[str, Any]:
+    """Return a message of the user in the form of 1.0; ``fields`` are added, or replace members."""
+    return {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": text}], **fields}
+
+
 def about(operation: str, task: str) -> dict[str, Any]:
     """Return parameters of an operation about a task; where no agent knows its id, they change nothing."""
     if operation.startswith("Send"):
-        said = {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": "x"}], "taskId": task}
-        return {"message": said}
+        return {"message": message("x", taskId=task)}
     if operation in PUSH:
         named = {} if operation.startswith("List") else {"id": "any"}
         return {"taskId": task, **named, **({"url": NEVER_CALLED} if operation.startswith("Create") else {})}

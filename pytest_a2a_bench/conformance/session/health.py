@@ -7,6 +7,7 @@ time compares with a reference exchange and not with a clock alone: a busy machi
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import urllib.parse
 import uuid
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, Finding, Requirement
-from pytest_a2a_bench.conformance.protocol.operations import SENDING
+from pytest_a2a_bench.conformance.protocol.operations import SENDING, message
 from pytest_a2a_bench.conformance.protocol.streams import canonical
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.exchange import MORE_TIME, Redactor, is_late, is_silence
@@ -183,7 +184,8 @@ class Health:
             return first
         if first.is_refused:
             # Refusing an unknown task may be a defect of one operation; a message that is refused starts no task.
-            sent = await self._probe("SendMessage", {"message": self._message()}, self._target.timeout)
+            said = {"message": message(self._target.scenarios.get("task"))}
+            sent = await self._probe("SendMessage", said, self._target.timeout)
             if sent is not None and sent.is_refused:
                 self._refuses = f"the agent refuses: {sent.describe()}: {self._target.refusal}"
                 if mark := sent.headers.get("cf-mitigated"):
@@ -196,17 +198,13 @@ class Health:
             return again[0]
         return first
 
-    def _message(self) -> dict[str, object]:
-        text = self._target.scenarios.get("task")
-        return {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": text}]}
-
     @property
-    # Never more than the user allows for anything.
     def _probe_seconds(self) -> float:
+        # Never more than the user allows for anything.
         return min(self._target.timeout, PROBE_SECONDS)
 
     async def _probe(
-        self, operation: str = OPERATION, params: dict[str, object] | None = None, seconds: float = 0.0
+        self, operation: str = OPERATION, params: dict[str, Any] | None = None, seconds: float = 0.0
     ) -> WireReply | None:
         # A random id: no server may know it, and no two probes can be answered from a cache.
         asked = params if params is not None else {"id": str(uuid.uuid4())}
@@ -343,9 +341,6 @@ class Pace:
 
     def __init__(self, exchange: Callable[[], Awaitable[bool]]) -> None:
         self._exchange = exchange
-        # An exchange that was not answered in time is not made again: each try would take the whole limit.
-        self._is_answered = True
-        self._gave_up_after = 0.0
         self._measured: deque[tuple[float, float]] = deque(maxlen=64)
         # Only then is it the agent or the machine that is slow, and not what else was asked.
         self.is_alone: bool = False
@@ -353,21 +348,17 @@ class Pace:
     async def measure(self) -> None:
         """Make a reference exchange, unless one was made just now."""
         started = time.monotonic()
-        is_fresh = bool(self._measured) and started - self._measured[-1][0] < _FRESH_SECONDS
-        if is_fresh or not self._is_answered:
+        if self._measured and started - self._measured[-1][0] < _FRESH_SECONDS:
             return
-        self._is_answered = await self._exchange()
+        is_answered = await self._exchange()
         ended = time.monotonic()
-        if self._is_answered:
-            self._measured.append((ended, ended - started))
-        else:
-            self._gave_up_after = ended - started
+        # One that was not answered in time is never old and not made again: each try would take the whole limit.
+        self._measured.append((ended if is_answered else math.inf, ended - started))
 
     def forget(self) -> None:
         """Begin anew: measurements with many requests in flight say nothing about a single one."""
         self._measured.clear()
         self.is_alone = True
-        self._is_answered, self._gave_up_after = True, 0.0
 
     @property
     def slowest(self) -> float:
@@ -376,7 +367,7 @@ class Pace:
         One that was given up counts for good: whatever is compared with it is on an agent as slow as that.
         """
         since = time.monotonic() - _WINDOW_SECONDS
-        return max((s for ended, s in (*self._measured, (since, self._gave_up_after)) if ended >= since))
+        return max((seconds for ended, seconds in self._measured if ended >= since), default=0.0)
 
     async def allow(self, seconds: float) -> float:
         """Return how long something may take that a prompt agent on a quiet machine does within some seconds.

@@ -9,7 +9,6 @@ import json
 import time
 import urllib.parse
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,8 +46,6 @@ A2A_JSON = "application/a2a+json"
 EVENT_STREAM = "text/event-stream"
 # More than the slots for requests (24, in the session): streams take none of those and stay open.
 _CONNECTIONS = 64
-# Two looks without a byte between them: what is in the socket by then has been read.
-_STILL_SECONDS = 0.5
 _PING_BYTES = 4_096
 """Lines that may come in a stream before its first event: comments that keep it open, every few seconds."""
 
@@ -101,7 +98,7 @@ class HttpWire:
             )
         answer = _Answer(request)
         try:
-            async with _limit(answer):
+            async with asyncio.timeout(request.timeout) as answer.limit:
                 await self._exchange_again(prepared, answer)
         except TimeoutError:
             # What came whole is an answer, however long closing its connection takes.
@@ -190,6 +187,9 @@ class HttpWire:
             if answer.streamed:
                 await self._read_events(response, answer)
             else:
+                # A large answer on a busy machine is no silence: a body that has begun has as long again.
+                if answer.limit is not None:
+                    answer.limit.reschedule((answer.limit.when() or 0.0) + answer.request.timeout)
                 # Raw chunks: httpx would decode, and decoded sizes are the agent's to choose.
                 async for chunk in response.aiter_raw():
                     answer.body += chunk
@@ -331,36 +331,6 @@ def _document(body: bytes | str) -> tuple[Any, str]:
         return parse_json(body), ""
     except ProtocolError as error:
         return None, f"the body is not JSON ({error})"
-
-
-@asynccontextmanager
-async def _limit(answer: _Answer) -> AsyncIterator[None]:
-    """Give a request its time; a body that is still coming then is read on, for at most as long again.
-
-    A large answer on a busy machine, or while this process reads others, is no silence.
-
-    :raises TimeoutError: if the time is up.
-    """
-    seconds = answer.request.timeout
-    if answer.request.stream:
-        async with asyncio.timeout(seconds) as answer.limit:
-            yield
-        return
-    loop = asyncio.get_running_loop()
-    last = loop.time() + 2 * seconds
-    async with asyncio.timeout(None) as limit:
-
-        def look(received: int) -> None:
-            if loop.time() < last and (answer.received > received or received < 0):
-                waiting.append(loop.call_later(_STILL_SECONDS, look, answer.received))
-            else:
-                limit.reschedule(loop.time())
-
-        waiting = [loop.call_later(seconds, look, -1)]
-        try:
-            yield
-        finally:
-            waiting[-1].cancel()
 
 
 def open_wire(target: Target) -> Wire:
