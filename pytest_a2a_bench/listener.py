@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import urllib.parse
 from dataclasses import dataclass
 
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.text import refusing
 
 
 def listen(host: str, port: int, option: str = "--port") -> socket.socket:
@@ -19,13 +19,8 @@ def listen(host: str, port: int, option: str = "--port") -> socket.socket:
     :raises ConfigurationError: if the address cannot be listened on.
     """
     address = host.strip("[]")
-    try:
+    with refusing(f"cannot listen on {host}:{port}", f"choose another {option}, or 0 for any free one"):
         listener = socket.create_server((address, port), family=family(address), backlog=1024)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise ConfigurationError(
-            f"cannot listen on {host}:{port}: {reason}; choose another {option}, or 0 for any free one"
-        ) from error
     # asyncio switches Nagle's algorithm off only for sockets that it made itself, and with it every response on a
     # connection that is kept alive waits 40 ms for the client's delayed acknowledgement. Accepted sockets inherit it.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -13,6 +13,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+
 _SHOWN = 400
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|$)|[ -/]*[0-~])|\x9b[0-?]*[ -/]*[@-~]", re.S
@@ -71,8 +73,29 @@ def p_value(p: float, equals: str = "") -> str:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the reason of an error with a file, without the file's name, which the message that quotes it has."""
-    return str(getattr(error, "strerror", None) or error)
+    """Return the reason of an error with a file or an address, whose name the message that quotes it has."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 (byte {error.start})"
+    # Python adds the address, which the message has, to a refusal to bind it.
+    return str(getattr(error, "strerror", None) or error).partition(" (while attempting to bind")[0]
+
+
+@contextlib.contextmanager
+def refusing(
+    what: str,
+    remedy: str = "",
+    raises: type[A2ABenchError] = ConfigurationError,
+    errors: tuple[type[Exception], ...] = (OSError, UnicodeDecodeError),
+) -> Iterator[None]:
+    """Turn an error with a file or an address that the user named, in a ``with`` block, into one of ours.
+
+    :param what: how its message begins: ``FILE cannot be read``.
+    :param remedy: how it ends.
+    """
+    try:
+        yield
+    except errors as error:
+        raise raises(f"{what}: {reason_of(error)}{remedy and '; '}{remedy}") from error
 
 
 def did_you_mean(names: str | Iterable[str], valid: Iterable[str]) -> str:

@@ -25,7 +25,7 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.config.values import is_url
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, raise_errors
 from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.text import reason_of
+from pytest_a2a_bench.text import refusing
 
 SYSTEM = "system"
 """The value of ``--a2a-ca`` for the trust store of this machine."""
@@ -249,11 +249,8 @@ def _join_pem(blocks: list[str]) -> str:
 
 def _read_pem(option: str, path: str, kind: str) -> str:
     name = "certificate" if kind == "CERTIFICATE" else "private key"
-    try:
-        with Path(path).open("rb") as file:
-            text = file.read(_MAX_PEM).decode("ascii", "replace")
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{option} {path}: cannot be read ({reason_of(error)}); give a file of PEM") from error
+    with refusing(f"{option} {path}: cannot be read", "give a file of PEM"), Path(path).open("rb") as file:
+        text = file.read(_MAX_PEM).decode("ascii", "replace")
     blocks = _blocks(text, kind)
     if not blocks:
         raise ConfigurationError(

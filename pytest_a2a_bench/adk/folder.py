@@ -11,6 +11,7 @@ from google.protobuf.json_format import MessageToDict
 
 from pytest_a2a_bench.agents.card import write_card
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.text import refusing
 
 NAME = "tau2_evaluator"
 
@@ -70,12 +71,10 @@ def write(directory: Path, variables: Mapping[str, str], base: str) -> None:
         ".env": "".join(f"{key}={_quoted(value)}\n" for key, value in variables.items()),
         "agent.json": json.dumps(card, indent=2) + "\n",
     }
-    try:
+    with refusing(f"{place} cannot be written"):
         place.mkdir(parents=True)
         for file, text in texts.items():
             (place / file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"{error.filename or directory} cannot be written: {error.strerror}") from error
 
 
 def _quoted(value: str) -> str:

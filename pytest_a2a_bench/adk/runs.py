@@ -46,7 +46,7 @@ from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.assessments import Record, State
 from pytest_a2a_bench.results.lock import InUseError, Lock
 from pytest_a2a_bench.results.store import Store, StoreError, save
-from pytest_a2a_bench.text import one_line, sanitise
+from pytest_a2a_bench.text import one_line, refusing, sanitise
 
 log = logging.getLogger(__name__)
 
@@ -182,12 +182,9 @@ class Runs:
         if record.state != "completed":
             how = "failed" if record.state == "failed" else "was canceled"
             raise ConfigurationError(f"the evaluation {run_id} has no results, it {how}: {record.summary}")
-        try:
-            found: dict[str, Any] = json.loads((look.directory / RESULTS).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ConfigurationError(
-                f"{look.directory / RESULTS} cannot be read ({error}); evaluate the agent again"
-            ) from error
+        path = look.directory / RESULTS
+        with refusing(f"{path} cannot be read", "evaluate the agent again", errors=(OSError, ValueError)):
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return found
 
     def wait(self, run_id: str, seconds: float) -> Look:

@@ -20,9 +20,9 @@ from pytest_a2a_bench.adk.folder import card_of
 from pytest_a2a_bench.adk.runs import Runs
 from pytest_a2a_bench.agents.gateway import bounded, called_by_name, guarded
 from pytest_a2a_bench.assessor.terms import Callers
-from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url
 from pytest_a2a_bench.quiet_server import serving
+from pytest_a2a_bench.text import refusing
 
 SESSIONS = "sessions.db"
 TASKS = "a2a-tasks.db"
@@ -104,9 +104,7 @@ def serve(
 
 def _private(results: Path, name: str) -> Path:
     """Return a file of the results directory that only its owner may read: it holds conversations."""
-    try:
+    with refusing(f"the results directory {results} cannot be written"):
         results.mkdir(parents=True, exist_ok=True, mode=0o700)
         (results / name).touch(mode=0o600)
-    except OSError as error:
-        raise ConfigurationError(f"the results directory {results} cannot be written: {error.strerror}") from error
     return results / name

@@ -55,6 +55,7 @@ from pytest_a2a_bench.reports.html.charts import Child, el
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.results.store import StoreError
+from pytest_a2a_bench.text import refusing
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 
 _SHOWN = 200
@@ -298,13 +299,11 @@ async def assessor(
 def _prepare(terms: Terms) -> None:
     if terms.results.exists() and not terms.results.is_dir():
         raise ConfigurationError(f"--results {terms.results}: it is a file; name a directory")
-    try:
+    with refusing(f"--results {terms.results}: cannot be written"):
         terms.results.mkdir(parents=True, exist_ok=True, mode=0o700)
         ignore = terms.results / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"--results {terms.results}: cannot be written: {error.strerror}") from error
 
 
 # --- what was interrupted ---------------------------------------------------------------------------------------------

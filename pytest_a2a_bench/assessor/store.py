@@ -44,6 +44,7 @@ from pytest_a2a_bench.assessor.result import whole_numbers
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.results import assessments as records
+from pytest_a2a_bench.text import refusing
 
 if TYPE_CHECKING:
     from sqlalchemy.pool import ConnectionPoolEntry
@@ -270,11 +271,9 @@ async def open_stores(results: Path, url: str | None = None) -> Stores:
 
 
 def _engine(path: Path) -> AsyncEngine:
-    try:
+    with refusing(f"{path} cannot be written"):
         # Requests are in it, which only its owner may read.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from error
     engine = create_async_engine(f"sqlite+aiosqlite:///{path}", **_POOL)
 
     @hooks.listens_for(engine.sync_engine, "connect")

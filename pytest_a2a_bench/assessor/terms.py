@@ -31,7 +31,7 @@ from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import BenchTask, TrialKey
 from pytest_a2a_bench.redact import KNOWN, KnownSecret
 from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.text import listed, one_line, reason_of
+from pytest_a2a_bench.text import listed, one_line, refusing
 from pytest_a2a_bench.tool_door import missing_modules
 
 BUILTIN = ("oracle", "noop", "readonly")
@@ -417,16 +417,15 @@ class Callers:
 
     def _refresh(self, path: Path, *, is_first: bool = False) -> None:
         try:
-            status = path.stat()
-            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if stamp == self._stamp:
-                return
-            read = read_tokens(path.read_text(encoding="utf-8"), f"--auth-file {path}")
-        except (OSError, UnicodeError, ConfigurationError) as error:
-            if is_first and isinstance(error, ConfigurationError):
-                raise
+            with refusing(f"--auth-file {path}: cannot be read"):
+                status = path.stat()
+                stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+                if stamp == self._stamp:
+                    return
+                read = read_tokens(path.read_text(encoding="utf-8"), f"--auth-file {path}")
+        except ConfigurationError:
             if is_first:
-                raise ConfigurationError(f"--auth-file {path}: cannot be read ({reason_of(error)})") from error
+                raise
             if self._read:
                 log.error("no token of %s counts any more: it cannot be read", path)
             # A damaged or empty file lets no caller in.

@@ -33,6 +33,7 @@ from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, Terminate
 from pytest_a2a_bench.redact import KNOWN, in_environment
 from pytest_a2a_bench.results import manifest, remote
 from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.text import refusing
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import Report
@@ -264,11 +265,9 @@ def write_report(path: Path, text: str, option: str = "-o") -> None:
     :param option: that named the file.
     :raises ConfigurationError: if it cannot be written.
     """
-    try:
+    with refusing(f"{option} {path}: cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(KNOWN.hide(text), encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"{option} {path}: cannot be written: {error.strerror or error}") from error
 
 
 def deliver(namespace: Namespace, report: Report) -> None:

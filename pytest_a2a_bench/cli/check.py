@@ -36,7 +36,7 @@ from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, Terminate
 from pytest_a2a_bench.listener import BindAddress, read_bind_address
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.reports.findings import FORMATS
-from pytest_a2a_bench.text import one_line, sanitise
+from pytest_a2a_bench.text import one_line, refusing, sanitise
 
 _LEVELS = ("MUST", "SHOULD", "MAY")
 _BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC", "card")
@@ -128,15 +128,12 @@ def judge_clients(namespace: Namespace) -> int:
         check_output(Path(namespace.output))
     waivers = read_waivers(namespace.waivers, requirement_ids()) if namespace.waivers else ()
     place = read_bind_address(namespace.client, None, "the agent", any_port=True)
-    try:
-        with ObservedAgent(place) as agent:
-            with contextlib.suppress(KeyboardInterrupt, Terminated), terminable():
-                sys.stderr.write(_introduction(agent))
-                sys.stderr.flush()
-                agent.wait(namespace.count)
-            report = agent.report(waivers, strict=bool(namespace.strict))
-    except OSError as error:
-        raise ConfigurationError(f"cannot listen on {namespace.client}: {error}") from error
+    with refusing(f"cannot listen on {namespace.client}"), ObservedAgent(place) as agent:
+        with contextlib.suppress(KeyboardInterrupt, Terminated), terminable():
+            sys.stderr.write(_introduction(agent))
+            sys.stderr.flush()
+            agent.wait(namespace.count)
+        report = agent.report(waivers, strict=bool(namespace.strict))
     if not agent.requests:
         what = "a client read the card and made no request" if report.rows else "no client came"
         print(f"a2a-bench: {what}", file=sys.stderr)
@@ -163,10 +160,8 @@ def receive_notifications(namespace: Namespace) -> int:
     place = read_bind_address(namespace.listen, None, "the listener", any_port=True)
     if place is None:
         raise ConfigurationError("name where to listen: HOST:PORT")
-    try:
+    with refusing(f"cannot listen on {namespace.listen}"):
         asyncio.run(_listen(place, namespace))
-    except OSError as error:
-        raise ConfigurationError(f"cannot listen on {namespace.listen}: {error}") from error
     return 0
 
 

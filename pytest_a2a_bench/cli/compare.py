@@ -26,7 +26,7 @@ from pytest_a2a_bench.results.compare import compare, judge_drop, passes_at_wors
 from pytest_a2a_bench.results.gates.files import VERDICT, VERDICT_FILE
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.text import one_line
+from pytest_a2a_bench.text import one_line, refusing
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.results.baseline import Baseline
@@ -120,10 +120,8 @@ def _print_errors(comparison: Comparison, *, hidden: bool) -> None:
 def _compare_with_history(namespace: Namespace) -> int:
     """Print the runs and their trend."""
     if namespace.add is not None:
-        try:
+        with refusing(f"{namespace.history}: cannot be written"):
             history.append(namespace.history, entry_of(namespace.add))
-        except OSError as error:
-            raise ConfigurationError(f"{namespace.history}: cannot be written: {error.strerror}") from error
     entries = history.read(namespace.history)
     found = history.trend(entries)
     if found is None:

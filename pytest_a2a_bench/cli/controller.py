@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.a2a.network import read_variable
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.redact import Secret
+from pytest_a2a_bench.text import refusing
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.platforms.controller import Serving
@@ -106,13 +107,9 @@ def _public_url(environ: Mapping[str, str]) -> str | None:
 
 
 def _read_script(path: Path) -> str:
-    try:
+    remedy = "write what starts the agent there, or give a command: a2a-bench controller -- COMMAND"
+    with refusing(f"controller: {path.absolute()} cannot be read", remedy):
         text = path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError as error:
-        raise ConfigurationError(
-            f"controller: {path.absolute()} cannot be read ({error.strerror}); write what starts the agent there, or "
-            "give a command: a2a-bench controller -- COMMAND"
-        ) from error
     if not os.access(path, os.X_OK):
         raise ConfigurationError(f"controller: {path.absolute()} is not executable; chmod +x it")
     return text

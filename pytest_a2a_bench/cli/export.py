@@ -31,9 +31,9 @@ from pytest_a2a_bench.reports.contents import gather, write_with
 from pytest_a2a_bench.reports.html import write
 from pytest_a2a_bench.results import history, manifest
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.results.store import StoreError, write_atomically
+from pytest_a2a_bench.results.store import write_atomically
 from pytest_a2a_bench.schemas import FORMS
-from pytest_a2a_bench.text import did_you_mean
+from pytest_a2a_bench.text import did_you_mean, refusing
 
 LEADERBOARD = "leaderboard"
 """The format that is no benchmark's: AgentBeats' leaderboards, of which DuckDB reads a directory of files."""
@@ -168,7 +168,7 @@ def run(namespace: Namespace) -> int:
     if problems:
         raise ConfigurationError(*problems)
     if found.others and namespace.output != _STANDARD_OUTPUT:
-        print(f"left out: {found.others} trial files that are not of the last run")
+        print(*manifest.about_others(found.others), sep="\n")
     return code
 
 
@@ -178,10 +178,8 @@ def _write(output: str, data: Any, *, jsonl: bool = False) -> None:
     if output == _STANDARD_OUTPUT:
         sys.stdout.write(text)
         return
-    try:
+    with refusing(f"{output} cannot be written"):
         write_atomically(Path(output), text)
-    except OSError as error:
-        raise StoreError(f"{output} cannot be written: {error}") from error
     print(f"written to {output}")
 
 
@@ -191,10 +189,8 @@ def _write_vectors(output: str | None) -> int:
         raise ConfigurationError("export: name the directory to write to: -o DIR")
     from pytest_a2a_bench.conformance import vectors
 
-    try:
+    with refusing(f"export: {output} cannot be written"):
         number = vectors.write(Path(output))
-    except OSError as error:
-        raise ConfigurationError(f"export: {output} cannot be written: {error}") from error
     print(f"{number} vectors written to {output}; index.json says what is to be found in each")
     return 0
 
@@ -218,10 +214,8 @@ def _of_tau2(place: Path) -> list[Path]:
 
 def _write_metrics(namespace: Namespace, written: Sequence[Path]) -> int:
     """Write the requests that runs of tau2's own runner left in some files."""
-    try:
+    with refusing(f"export: {written[0].parent}", errors=(OSError, ValueError)):
         records = [record for path in written for record in json.loads(path.read_text(encoding="utf-8"))]
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"export: {written[0].parent}: {error}") from error
     _write(namespace.output or _STANDARD_OUTPUT, records, jsonl=namespace.jsonl)
     return 0
 
@@ -234,10 +228,8 @@ def _write_page(namespace: Namespace, directory: Path) -> int:
     past = history.read(namespace.history) if namespace.history is not None else ()
     contents = gather(directory, namespace.baseline, namespace.conformance, past)
     output = Path(namespace.output or "report.html")
-    try:
+    with refusing(f"-o {output}: cannot be written"):
         page = write(output, contents) if namespace.format == HTML else write_with(namespace.format, output, contents)
-    except OSError as error:
-        raise ConfigurationError(f"-o {output}: cannot be written: {error.strerror or error}") from error
     print(f"{page}: {count(len(contents.trials), 'trial')}")
     for note in contents.unfinished:
         print(note)

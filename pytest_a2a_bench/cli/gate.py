@@ -52,6 +52,7 @@ from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.manifest import SelectedResults
 from pytest_a2a_bench.results.stats import count, task_name
 from pytest_a2a_bench.results.store import StoreError
+from pytest_a2a_bench.text import refusing
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import Reward, TrialResult
@@ -216,10 +217,8 @@ def _write(directory: Path, found: Verdict, trials: Trials, run: SelectedResults
         agent=_judged_agent(run.manifest),
         reasons=trial_text.stored_reasons(trial_text.clusters(trials.results)),
     )
-    try:
+    with refusing(f"{directory}: the verdict cannot be written"):
         files.write_verdict(directory, verdict_found)
-    except OSError as error:
-        raise ConfigurationError(f"{directory}: the verdict cannot be written: {error.strerror}") from error
 
 
 def _judged_agent(run: manifest.Manifest) -> files.JudgedAgent:
@@ -251,11 +250,9 @@ def _write_baseline(namespace: Namespace, source: Path) -> int:
         )
     if target.exists() and not namespace.force:
         _check_replaced(target, found)
-    try:
+    with refusing(f"--write-baseline {target}: cannot be written"):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(dump_json(found.to_json()) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"--write-baseline {target}: cannot be written: {error}") from error
     ok = sum(sum(t.outcomes) for t in found.tasks.values())
     trials = f"{ok} of {count(found.trials, 'trial')} succeeded ({ok / found.trials:.3f})"
     print(f"{target}: {count(len(found.tasks), 'task')}, {trials}")

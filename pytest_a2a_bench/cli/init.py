@@ -32,7 +32,7 @@ from pytest_a2a_bench.reports.summary import aligned, silence
 from pytest_a2a_bench.results import compare
 from pytest_a2a_bench.results.stats import count, duration
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.text import one_line
+from pytest_a2a_bench.text import one_line, refusing
 
 T = TypeVar("T")
 
@@ -179,13 +179,11 @@ def _write(path: Path, text: str | None, *, dry: bool) -> None:
         print(f"{path}: it is there already, and stays as it is")
         return
     if not dry:
-        try:
+        with refusing(f"{path} cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             if path.suffix == ".sh":
                 path.chmod(0o755)
-        except OSError as error:
-            raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}") from error
     print(f"{path}: {'would be written' if dry else 'written'}")
 
 

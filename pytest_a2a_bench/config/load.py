@@ -18,7 +18,7 @@ from pytest_a2a_bench.config.setting import Setting, settings_of
 from pytest_a2a_bench.config.settings import AUTH_ENV, NOISY, PLAIN, Settings, with_endpoint
 from pytest_a2a_bench.config.values import AutoTrials
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
-from pytest_a2a_bench.text import did_you_mean, nearest
+from pytest_a2a_bench.text import did_you_mean, nearest, refusing
 
 CORE = settings_of(Settings)
 """The settings that do not belong to a benchmark, by name."""
@@ -247,12 +247,8 @@ def read_env_file(path: Path) -> dict[str, str]:
 
     :raises ConfigurationError: if it cannot be read, or a line of it is not ``NAME=VALUE``; no value is repeated.
     """
-    try:
+    with refusing(f"{path}"):
         text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path}: not UTF-8 (byte {error.start})") from None
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):

@@ -52,7 +52,7 @@ from pytest_a2a_bench.platforms.process import HOST, Command, Party, Process, fr
 from pytest_a2a_bench.redact import Secret, redact_url
 from pytest_a2a_bench.results.manifest import SelectedResults
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.text import one_line, sanitise, waiting_for
+from pytest_a2a_bench.text import one_line, refusing, sanitise, waiting_for
 
 START_SECONDS = 120.0
 """For a process that is started to answer."""
@@ -204,10 +204,8 @@ def _environment() -> dict[str, str]:
 
 def _check_free(role: str, port: int) -> None:
     """Refuse a port on which another server listens, which would be asked in place of the party."""
-    try:
+    with refusing(f"{role}: port {port} of {HOST} is not free"):
         socket.create_server((HOST, port)).close()
-    except OSError as error:
-        raise ConfigurationError(f"{role}: port {port} of {HOST} is not free ({error.strerror})") from error
 
 
 async def _await_start(role: str, process: Process, url: str, seconds: float) -> None:

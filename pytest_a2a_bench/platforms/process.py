@@ -31,6 +31,7 @@ from pytest_a2a_bench.agents.options import parse_spec, require_server
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.redact import KNOWN
+from pytest_a2a_bench.text import reason_of
 
 HOST = "127.0.0.1"
 
@@ -92,7 +93,7 @@ class Process:
                 start_new_session=True,
             )
         except OSError as error:
-            self.stderr.feed(f"{words[0]}: {error.strerror}\n".encode())
+            self.stderr.feed(f"{words[0]}: {reason_of(error)}\n".encode())
             return
         with contextlib.suppress(psutil.Error):
             self._tree.add(psutil.Process(process.pid))
@@ -338,7 +339,7 @@ def read_scenario(path: Path) -> Scenario:
     try:
         return Scenario.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
+        raise ConfigurationError(f"{path} cannot be read: {reason_of(error)}") from error
     except ValidationError as error:
         problems = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
         raise ConfigurationError(f"{path}: {'; '.join(problems)}") from error

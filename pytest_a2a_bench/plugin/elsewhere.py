@@ -22,6 +22,7 @@ from pytest_a2a_bench.plugin.resolve import runtime_env
 from pytest_a2a_bench.plugin.state import FILES, BenchRun, raise_usage_error
 from pytest_a2a_bench.results import remote
 from pytest_a2a_bench.results.store import StoreError, bind, save, unbind
+from pytest_a2a_bench.text import reason_of
 
 # What a worker may write; nothing else of this machine is any of its business.
 _NAMES = re.compile(r"(?:run|decided|breaker(?:-[\w-]+)?)\.json|trials/[^/\\]+\.json")
@@ -176,7 +177,7 @@ def _read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+        raise ValueError(f"{path} cannot be read: {reason_of(error)}") from error
 
 
 # -- ``--a2a-ray``: xdist's workers run on a Ray cluster, each behind a launcher that carries its streams --

@@ -131,6 +131,9 @@ class Gatekeeper:
         hidden = (ITEMS,) if self._excused & self._failed else (EVERY_TRIAL, ITEMS)
         self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
         self.problems += reported.lost_lines(self.run.plan.results, self.reporting.loaded()[1])
+        plan = self.run.plan.results / manifest.NAME
+        if self._nodeids and not plan.is_file():
+            self.problems.append(f"{plan} is gone, so this run does not pass: its results cannot be read without it")
         self._store(trials)
 
     def _has_something_to_judge(self, thresholds: Thresholds, *, cut_short: bool) -> bool:

@@ -25,7 +25,7 @@ from pytest_a2a_bench.results import compare, history, inference, live
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.gates.terms import groups_of, quarantine_of, thresholds_of
 from pytest_a2a_bench.results.stats import count, task_name
-from pytest_a2a_bench.text import sanitise
+from pytest_a2a_bench.text import reason_of, sanitise
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.plugin.terminal import Reporting
@@ -324,7 +324,7 @@ class Page:
         try:
             self._written = write(Path(place), contents)
         except OSError as error:
-            self._problem = f"the report page {place} cannot be written: {error.strerror or error}"
+            self._problem = f"the report page {place} cannot be written: {reason_of(error)}"
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

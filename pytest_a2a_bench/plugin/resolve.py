@@ -28,7 +28,7 @@ from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.state import BenchRun
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.terms import BLAMELESS
-from pytest_a2a_bench.text import did_you_mean
+from pytest_a2a_bench.text import did_you_mean, reason_of
 from pytest_a2a_bench.tracing import is_installed
 
 # Ways by which xdist reaches other machines.
@@ -194,7 +194,7 @@ def _output_problems(settings: Settings) -> Iterator[str]:
             elif not above.is_dir():
                 yield f"{option}={path}: {above} is no directory"
         except OSError as error:
-            yield f"{option}={path}: {error.strerror}"
+            yield f"{option}={path}: {reason_of(error)}"
 
 
 # -- options that several agents in one run exclude --
@@ -312,7 +312,7 @@ def runtime_env(settings: Settings) -> dict[str, Any]:
     try:
         return read_json_object(Path(settings.ray_runtime_env).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ValueError(f"cannot be read: {error.strerror}") from None
+        raise ValueError(f"cannot be read: {reason_of(error)}") from None
 
 
 # --- files that options name, read on the controller before anything runs and is paid for ---

@@ -25,7 +25,7 @@ from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.results.history import Entry
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError, write_atomically
-from pytest_a2a_bench.text import listed
+from pytest_a2a_bench.text import listed, refusing
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +196,11 @@ def _compared(found: StoredVerdict | None, trials: list[TrialResult]) -> tuple[A
 
 def _checks(path: Path) -> tuple[list[CheckRow], dict[str, str]]:
     try:
-        return rows_of(REPORT.read(path))
-    except FileNotFoundError as error:
-        raise ConfigurationError(f"--conformance {path}: cannot be read: {error.strerror}") from error
+        with refusing(f"{path}: cannot be read"):
+            report = REPORT.read(path)
     except ConfigurationError as error:
         raise ConfigurationError(f"--conformance {error}") from error
+    return rows_of(report)
 
 
 def _comparison(path: Path, trials: list[TrialResult]) -> tuple[Comparison, list[str]]:

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pytest_a2a_bench.benchmarks.registry import shown_name
 from pytest_a2a_bench.config.rates import split_tier
-from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.reports.contents import gather
 from pytest_a2a_bench.reports.html import asset, render, safe_json
@@ -29,7 +29,7 @@ from pytest_a2a_bench.results import history, live, lock, manifest
 from pytest_a2a_bench.results.gates.terms import groups_of_result
 from pytest_a2a_bench.results.stats import Progress, count, duration
 from pytest_a2a_bench.results.store import Store, StoreError
-from pytest_a2a_bench.text import one_line
+from pytest_a2a_bench.text import one_line, refusing
 
 _LAST = 8
 _REASONS = 6
@@ -265,10 +265,8 @@ class Server(ThreadingHTTPServer):
         """Set at the end: polls are answered at once."""
         self._open: set[str] = set()
         self._changed = threading.Condition()
-        try:
+        with refusing(f"{option} {number}: cannot listen there"):
             super().__init__(("127.0.0.1", number), _Handler)
-        except OSError as error:
-            raise ConfigurationError(f"{option} {number}: cannot listen there: {error.strerror or error}") from error
 
     @property
     def url(self) -> str:

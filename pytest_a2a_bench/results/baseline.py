@@ -29,6 +29,7 @@ from pytest_a2a_bench.model.messages import Finite, Limits
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.stats import count, domain_name, task_name
 from pytest_a2a_bench.results.store import Store, StoredForm, StoreError
+from pytest_a2a_bench.text import reason_of
 
 SCHEMA = "a2a-bench/baseline"
 SCHEMA_VERSION = 1
@@ -234,7 +235,7 @@ def load(path: Path) -> Baseline:
     try:
         stored = BASELINE.read(path)
     except OSError as error:
-        raise ConfigurationError(f"baseline {path}: cannot be read: {error.strerror}") from error
+        raise ConfigurationError(f"baseline {path}: cannot be read: {reason_of(error)}") from error
     except ConfigurationError as error:
         raise ConfigurationError(f"baseline {error}") from error
     records = {n: TaskRecord(tuple(map(bool, r.outcomes)), r.errors) for n, r in stored.tasks.items()}

@@ -24,7 +24,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model.messages import Count, Finite
 from pytest_a2a_bench.results.baseline import Baseline, Measured, differences
 from pytest_a2a_bench.results.store import StoredForm
-from pytest_a2a_bench.text import one_line
+from pytest_a2a_bench.text import one_line, reason_of
 
 SCHEMA = "a2a-bench/history"
 SCHEMA_VERSION = 1
@@ -148,7 +148,7 @@ def read(path: Path) -> list[Entry]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise ConfigurationError(f"history {file}: cannot be read: {error.strerror}") from error
+            raise ConfigurationError(f"history {file}: cannot be read: {reason_of(error)}") from error
         for number, line in enumerate(content.splitlines(), 1):
             if line.strip():
                 entry = HISTORY.parse(line, Path(f"{file}:{number}"))

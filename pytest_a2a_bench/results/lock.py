@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from pytest_a2a_bench.model.messages import json_object
 from pytest_a2a_bench.results.store import Place, StoreError, is_alive, place_of, start_of
+from pytest_a2a_bench.text import reason_of
 
 LOCK = "run.lock"
 _MOMENT = 30.0
@@ -79,7 +80,7 @@ def take(directory: Path, what: str) -> Lock:
         ) from None
     except OSError as error:
         guard.release()
-        raise StoreError(f"results directory {directory} cannot be written or locked: {error}") from error
+        raise StoreError(f"results directory {directory} cannot be written or locked: {reason_of(error)}") from error
     _HELD.add(lock)
     _claim(lock, directory, what)
     return lock

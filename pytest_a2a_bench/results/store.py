@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import SCHEMA_VERSION, TrialKey, TrialResult
 from pytest_a2a_bench.redact import KNOWN, dump_json
-from pytest_a2a_bench.text import counted, one_line
+from pytest_a2a_bench.text import counted, one_line, reason_of, refusing
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -79,7 +79,7 @@ class StoredForm(Generic[Content]):
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise self._refusal(path, f"it cannot be read: {error.strerror or error}") from error
+            raise self._refusal(path, f"it cannot be read: {reason_of(error)}") from error
         if len(data) > LARGEST:
             raise self._refusal(path, f"it has more than {LARGEST >> 20} MB")
         return self.parse(data, path)
@@ -246,15 +246,13 @@ class Store:
 
     def prepare(self) -> None:
         """Create the directory; raises StoreError if it cannot be created or written."""
-        try:
+        with refusing(f"results directory {self.directory} cannot be written", raises=StoreError):
             self.trials.mkdir(parents=True, exist_ok=True)
             ignore = self.directory / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n", encoding="utf-8")
             _remove_leftovers(self.directory)
             _remove_leftovers(self.trials)
-        except OSError as exc:
-            raise StoreError(f"results directory {self.directory} cannot be written: {exc}") from exc
 
     def path(self, key: TrialKey) -> Path:
         """Return the file of a trial, whether it exists or not."""
@@ -267,11 +265,9 @@ class Store:
         :raises StoreError: if it cannot be written.
         """
         target = self.path(result.key)
-        try:
+        with refusing(f"trial file {target} cannot be written", raises=StoreError):
             self.trials.mkdir(parents=True, exist_ok=True)
             write_atomically(target, dump_json(result.to_json()), sync=sync)
-        except OSError as exc:
-            raise StoreError(f"trial file {target} cannot be written: {exc}") from exc
         return dataclasses.replace(result, path=str(target))
 
     def forget(self, key: TrialKey) -> None:
@@ -289,7 +285,8 @@ class Store:
         try:
             found = dataclasses.replace(TRIAL.read(path), path=str(path))
         except FileNotFoundError:
-            data = None if path in self._forgotten else _from_elsewhere(path)
+            with refusing(f"{path.name} cannot be fetched", raises=StoreError):
+                data = None if path in self._forgotten else fetched(path)
             if data is None:
                 return None
             found = dataclasses.replace(TRIAL.parse(data, path), path=str(path))
@@ -314,13 +311,6 @@ class Store:
         return found, wrong
 
 
-def _from_elsewhere(path: Path) -> bytes | None:
-    try:
-        return fetched(path)
-    except OSError as exc:
-        raise StoreError(f"{path.name} cannot be fetched: {exc}") from exc
-
-
 def _remove_leftovers(directory: Path) -> None:
     """Remove the temporary files of processes of this machine that were killed."""
     for path in directory.glob(".*.tmp"):
@@ -331,10 +321,9 @@ def _remove_leftovers(directory: Path) -> None:
 
 def load_trial(path: Path) -> TrialResult:
     """Read one trial file; raises StoreError if it cannot be read or is not one."""
-    try:
-        return dataclasses.replace(TRIAL.read(path), path=str(path))
-    except FileNotFoundError as exc:
-        raise StoreError(f"{path} cannot be read: {exc.strerror}") from exc
+    with refusing(f"{path} cannot be read", raises=StoreError):
+        found = TRIAL.read(path)
+    return dataclasses.replace(found, path=str(path))
 
 
 def save(path: Path, text: str) -> None:
@@ -342,11 +331,9 @@ def save(path: Path, text: str) -> None:
 
     :raises StoreError: if it cannot be written.
     """
-    try:
+    with refusing(f"{path} cannot be written", raises=StoreError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text)
-    except OSError as exc:
-        raise StoreError(f"{path} cannot be written: {exc}") from exc
 
 
 def write_atomically(target: Path, text: str, *, sync: bool = True) -> None:

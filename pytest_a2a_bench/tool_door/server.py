@@ -30,12 +30,13 @@ from starlette.responses import PlainTextResponse
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.bodies import Meter
-from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, ReplyLimitError
+from pytest_a2a_bench.errors import ProtocolError, ReplyLimitError
 from pytest_a2a_bench.listener import BindAddress, authority, family
 from pytest_a2a_bench.model import ToolAccess
 from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.quiet_server import QuietServer
 from pytest_a2a_bench.redact import KNOWN, KnownSecret
+from pytest_a2a_bench.text import refusing
 from pytest_a2a_bench.tool_door import OVER_META, Answer, ToolQueue
 
 Scope = MutableMapping[str, Any]
@@ -157,13 +158,9 @@ class ToolServer:
 
     async def _start(self) -> None:
         host, port = self._place.host, self._place.port
-        try:
+        remedy = "name an address of this machine and a free port (mcp-bind)"
+        with refusing(f"the tools' server cannot listen on {authority(host)}:{port}", remedy):
             listener = socket.create_server((host, port), family=family(host))
-        except OSError as error:
-            raise ConfigurationError(
-                f"the tools' server cannot listen on {authority(host)}:{port}: {error.strerror or error}; "
-                "name an address of this machine and a free port (mcp-bind)"
-            ) from error
         port = listener.getsockname()[1]
         self.url = self._place.url_at(port)
         self._security = TransportSecurityMiddleware(_allowed(host, port, self.url))

@@ -158,10 +158,10 @@ def test_files_that_cannot_be_read_are_reported_together(place: Place, tmp_path:
         {"HTTPS_PROXY": "ftp://x"}, ca=str(tmp_path / "empty.pem"), client_cert=str(tmp_path / "none.pem")
     )
     assert f"--a2a-ca {tmp_path / 'empty.pem'}: there is no certificate in it" in message
-    assert f"--a2a-client-cert {tmp_path / 'none.pem'}: cannot be read (No such file or directory)" in message
+    assert f"--a2a-client-cert {tmp_path / 'none.pem'}: cannot be read: No such file or directory" in message
     assert "HTTPS_PROXY=ftp://x" in message
     assert "there is no certificate" in problem_of(ca=str(place.key))
-    assert "cannot be read (Is a directory)" in problem_of(ca=str(tmp_path))
+    assert "cannot be read: Is a directory" in problem_of(ca=str(tmp_path))
 
 
 def test_a_damaged_certificate_is_reported(place: Place, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_callers_see_their_own_assessments_only(tmp_path: Path, oracle_url: str)
     [
         (["--host", "0.0.0.0"], "give tokens with --auth-file or --auth-env"),
         (["--auth-env", "NOT_SET_ANYWHERE"], "NOT_SET_ANYWHERE, which is not set"),
-        (["--auth-file", "nowhere"], "--auth-file nowhere: cannot be read (No such file or directory)"),
+        (["--auth-file", "nowhere"], "--auth-file nowhere: cannot be read: No such file or directory"),
         (["--auth-env", "X", "--no-auth"], "--no-auth contradicts"),
         (["--allow-cidr", "localhost"], "is no range of addresses"),
         (

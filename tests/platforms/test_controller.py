@@ -324,7 +324,7 @@ class TestCommand:
     @in_one_test(
         ("arguments", "environ", "complaint"),
         [
-            ([], {}, "run.sh cannot be read (No such file or directory); write what starts the agent there"),
+            ([], {}, "run.sh cannot be read: No such file or directory; write what starts the agent there"),
             (["--host", "0.0.0.0", "--", "true"], {}, "name a variable that holds a token with --auth-env NAME"),
             (["--auth-env", "NOT_SET"], {}, "--auth-env names NOT_SET, which is not set"),
             (["--port", "70000"], {}, "'70000' is not a port"),

@@ -65,6 +65,7 @@ def test_a_full_disk_loses_nothing_that_was_finished(
     ("damage", "line"),
     [
         ("shutil.rmtree('a2a-results/trials')", "a2a: 2 trial files in * are gone or cannot be read, so this run *"),
+        ("pathlib.Path('a2a-results/run.json').unlink()", "a2a: */run.json is gone, so this run does not pass*"),
         ("pathlib.Path('a2a-results/verdict.json').mkdir()", "a2a: the verdict cannot be written to *"),
     ],
 )

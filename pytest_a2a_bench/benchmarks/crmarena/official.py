@@ -35,6 +35,7 @@ from pytest_a2a_bench.benchmarks.crmarena.tasks import AnswerKind, CrmTask
 from pytest_a2a_bench.benchmarks.models import ModelUser
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.model import AgentSaid, Event, ToolCall, ToolSpec, Turn
+from pytest_a2a_bench.text import refusing
 
 PUBLISHED: Mapping[str, str] = {
     "crm_sandbox/agents/prompts.py": "8ca4fe0a2f3adbf99b84da79d2b2c4e68f2684b9",
@@ -282,10 +283,8 @@ def read_tools(checkout: str) -> OfficialTools:
 
 
 def _read_published(path: Path, published: str) -> str:
-    try:
+    with refusing(f"crm-official: {path} cannot be read"):
         content = path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"crm-official: {path} cannot be read: {error.strerror}") from error
     if blob_of(content) != published:
         raise ConfigurationError(
             f"crm-official: {path} is not the published version. The tools are upstream's own functions, and no "

@@ -23,7 +23,7 @@ from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, NONE, CrmTask
 from pytest_a2a_bench.benchmarks.registry import INTERACTIVE
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-from pytest_a2a_bench.text import listed
+from pytest_a2a_bench.text import listed, refusing
 
 PUBLISHED = tuple(domain for domain in DOMAINS if domain not in MINI)
 """The domains that upstream publishes; their data are the user's to download."""
@@ -287,10 +287,8 @@ def read_table(paths: tuple[Path, ...]) -> list[TableRow]:
 
 
 def _read_json(path: Path) -> Iterator[TableRow]:
-    try:
+    with refusing(f"{path} cannot be read", "download it again"):
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigurationError(f"{path} cannot be read as UTF-8 text: {exc}; download it again") from exc
     # A .json file may have an object on each line, as data sets on the hub often do.
     if path.suffix == ".jsonl" or re.match(r"\s*\{[^\n]*\}\s*\n\s*\{", text):
         # Not splitlines(): JSON strings may hold U+2028 and its like as they are.

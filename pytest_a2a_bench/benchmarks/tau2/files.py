@@ -25,7 +25,7 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import ToolCall, ToolSpec, TrialKey, TrialResult, Turn, Usage, sum_usage
 from pytest_a2a_bench.results.manifest import Manifest, SelectedResults
-from pytest_a2a_bench.text import listed
+from pytest_a2a_bench.text import listed, refusing
 
 EXPORT_VERSION = 1
 # What tau2's leaderboard asks for.
@@ -328,10 +328,9 @@ def _files(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}") from error
+    with refusing(f"{path} cannot be read", errors=(OSError, ValueError, RecursionError)):
+        found = json.loads(path.read_bytes())
+    return found
 
 
 def _of_viewer(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

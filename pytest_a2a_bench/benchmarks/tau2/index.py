@@ -39,6 +39,7 @@ from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.installation import install_command
 from pytest_a2a_bench.model import BenchTask
+from pytest_a2a_bench.text import reason_of, refusing
 
 SUITE_NAME = "tau2"
 
@@ -334,7 +335,7 @@ def _split_array(path: Path) -> Iterator[tuple[Any, str]]:
         if text[place : place + 1] != "]" or _skip_space(text, place + 1) != len(text):
             raise json.JSONDecodeError("Expecting ',' delimiter", text, place)
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path} cannot be read as JSON: {error}") from error
+        raise ConfigurationError(f"{path} cannot be read as JSON: {reason_of(error)}") from error
 
 
 def _skip_space(text: str, place: int) -> int:
@@ -348,10 +349,9 @@ def _parse_task(text: str) -> dict[str, Any]:
 
 
 def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path} cannot be read as JSON: {error}") from error
+    with refusing(f"{path} cannot be read as JSON", errors=(OSError, ValueError)):
+        found = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def files_of(directory: Path) -> list[Path]:
@@ -454,10 +454,9 @@ def digest_of(data: Path, domain: str) -> str:
 
     :raises ConfigurationError: if a file cannot be read.
     """
-    try:
-        return _digest(data, tuple((path, stamp_of(path)) for path in _files(data, domain)))
-    except OSError as error:
-        raise ConfigurationError(f"tau2's data in {data} cannot be read: {error}") from error
+    with refusing(f"tau2's data in {data} cannot be read"):
+        digest = _digest(data, tuple((path, stamp_of(path)) for path in _files(data, domain)))
+    return digest
 
 
 def _files(data: Path, domain: str) -> Iterator[Path]:

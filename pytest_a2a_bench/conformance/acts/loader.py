@@ -24,7 +24,7 @@ from pytest_a2a_bench.conformance.acts.document import (
 from pytest_a2a_bench.conformance.acts.values import references
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.results.store import described
-from pytest_a2a_bench.text import did_you_mean, one_line
+from pytest_a2a_bench.text import did_you_mean, one_line, reason_of
 
 Content = TypeVar("Content", bound=Form)
 Place = tuple[str | int, ...]
@@ -171,7 +171,7 @@ def _load(path: Path) -> Any:
     try:
         return yaml.load(path.read_bytes())
     except OSError as error:
-        raise ConfigurationError(f"{path}: it cannot be read: {error.strerror or error}") from error
+        raise ConfigurationError(f"{path}: it cannot be read: {reason_of(error)}") from error
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f":{mark.line + 1}" if mark is not None else ""

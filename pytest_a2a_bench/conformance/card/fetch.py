@@ -29,6 +29,7 @@ from pytest_a2a_bench.conformance.finding import Exchange, Finding
 from pytest_a2a_bench.conformance.wire.exchange import MORE_TIME, Redactor, late
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, ProtocolError, TransportError
 from pytest_a2a_bench.redact import redact_url
+from pytest_a2a_bench.text import reason_of
 
 MAX_BYTES = 2 * 1024 * 1024
 _SHOWN = 4096
@@ -280,7 +281,7 @@ def _read_file(path: str, what: str) -> bytes:
             return file.read(MAX_BYTES)
     except OSError as error:
         near = f", such as http://{path}" if re.match(r"[\w.-]+:\d+(?:/|$)", path) else ""
-        raise ConfigurationError(f"{what} {path}: {error.strerror or error}; give a file or a URL{near}") from error
+        raise ConfigurationError(f"{what} {path}: {reason_of(error)}; give a file or a URL{near}") from error
 
 
 def _download(url: str, timeout: float, network: Network) -> bytes:

@@ -23,7 +23,7 @@ from pytest_a2a_bench.results.compare import NO_SIGN, AgentComparison, Compariso
 from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.stats import is_blameless, task_name
 from pytest_a2a_bench.results.store import adapter_of, described
-from pytest_a2a_bench.text import one_line, reason_of
+from pytest_a2a_bench.text import one_line, refusing
 
 EVERY_TRIAL = "every_trial"
 """The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""
@@ -373,10 +373,8 @@ class EntriesFile(Generic[Entry]):
 
         :raises ConfigurationError: also if the file cannot be read.
         """
-        try:
+        with refusing(f"{self.name} {path}: cannot be read"):
             text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{self.name} {path}: cannot be read: {reason_of(error)}") from error
         return self.parse(text, str(path), check)
 
     def parse(

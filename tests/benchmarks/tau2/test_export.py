@@ -144,7 +144,7 @@ def test_one_domain_one_label_and_the_last_run_are_exported_and_no_other_benchma
     directory = write_run(tmp_path / "run", some[:2])
     Store(directory).write(dataclasses.replace(some[3], run_id="earlier"))
     assert len(export(directory)["simulations"]) == 2
-    assert "left out: 1 trial files" in capsys.readouterr().out
+    assert "1 trial file is of other runs or selections and does not count" in capsys.readouterr().out
     other = dataclasses.replace(some[0], key=TrialKey("desk", "front", "a"))
     directory = write_run(tmp_path / "desk", [other])
     assert main(["export", "tau2", str(directory), "-o", str(tmp_path / "x")]) == 2
