@@ -78,31 +78,19 @@ def check_play(meant: list[Any]) -> None:
     assert meant[2] == FAREWELL
 
 
-@pytest.mark.parametrize("streaming", ["on", "off"])
-@pytest.mark.parametrize("transport", ["jsonrpc", "rest", "grpc"])
-@pytest.mark.parametrize("protocol", ["1.0", "0.3"])
-class TestWires:
-    def test_tasks(self, tasker: Served, connect: Connect, protocol: str, transport: str, streaming: str) -> None:
-        check_play(converse(connect(tasker.url, protocol=protocol, transport=transport, streaming=streaming)))
-
-
 @pytest.mark.parametrize("dialect", [name for name in dialects.names() if name not in ("auto", *ORG_DIALECTS)])
-class TestDialects:
-    def test_it_answers_as_it_is_addressed(self, oracle: Served, connect: Connect, dialect: str) -> None:
-        check_play(converse(connect(oracle.url), dialect))
+def test_a_fixed_dialect_is_kept(connect: Connect, dialect: str) -> None:
+    with served(f"oracle?dialect={dialect}") as agent:
+        session = connect(agent.url).session(TAG)
+        reply = session.send(dialects.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
+        decoded = dialects.get("auto").decode_reply(reply.parts, BRIEFING.tools)
 
-    def test_a_fixed_dialect_is_kept(self, connect: Connect, dialect: str) -> None:
-        with served(f"oracle?dialect={dialect}") as agent:
-            session = connect(agent.url).session(TAG)
-            reply = session.send(dialects.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
-            decoded = dialects.get("auto").decode_reply(reply.parts, BRIEFING.tools)
-
-            assert decoded.calls[0].name == "create_task"
-            assert decoded.dialect == {"tool_list": "tool_call"}.get(dialect, dialect)
-            # A client that settled writes in the agent's dialect from now on.
-            result = ToolReturned("call_1", "create_task", "ok")
-            reply = session.send(dialects.get(dialect).encode_request(None, [result]))
-            assert "Everything that can be done" in str([p.data or p.text for p in reply.parts])
+        assert decoded.calls[0].name == "create_task"
+        assert decoded.dialect == {"tool_list": "tool_call"}.get(dialect, dialect)
+        # A client that settled writes in the agent's dialect from now on.
+        result = ToolReturned("call_1", "create_task", "ok")
+        reply = session.send(dialects.get(dialect).encode_request(None, [result]))
+        assert "Everything that can be done" in str([p.data or p.text for p in reply.parts])
 
 
 class TestReplies:

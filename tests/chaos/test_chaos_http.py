@@ -13,23 +13,20 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import httpx
 import pytest
-from chaos_oracle import harried
 from one_test import in_one_test
 from raw_agent import Answer, Handler, Request, raw_agent, response, stream_head
 
 import pytest_a2a_bench
 from pytest_a2a_bench.a2a.card import CARD_PATH, AgentCard, load_card
-from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.chaos import Draws, Faults, main, proxy_before
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import Part
 
 _STATES = ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", "TASK_STATE_COMPLETED")
 
@@ -350,31 +347,6 @@ def test_a_port_in_use_is_reported() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
             asyncio.run(run(port))
-
-
-# Our own client behind a proxy that injects faults, over each binding and protocol version, streaming or not.
-
-
-Connect = Callable[..., AgentConnection]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("streaming", ["off", "on"])
-@pytest.mark.parametrize("protocol", ["1.0", "0.3"])
-@pytest.mark.parametrize("transport", ["jsonrpc", "rest"])
-def test_a_refusal_before_delivery_is_survived_everywhere(
-    transport: str, protocol: str, streaming: str, connect: Connect
-) -> None:
-    # Of these draws two are faults, and the third reaches the agent.
-    with harried({"429": 0.5}, f"noop?protocol={protocol}&transport={transport}", seed=5) as agent:
-        connection = connect(
-            agent.url, transport=transport, protocol=protocol, streaming=streaming, max_retries=5, timeout=30.0
-        )
-        reply = connection.session().send([Part("text", text="hello")])
-
-        assert reply.parts
-        assert agent.injected["429"] >= 1
-        assert agent.draws.requests == agent.injected["429"] + 1
 
 
 # The fault proxy as a program.

@@ -94,57 +94,6 @@ def test_any_call_is_found_in_prose(name: str, call: ToolCall, fenced: bool) -> 
     assert not reply.unreadable
 
 
-@FEW
-@given(call=CALLS)
-def test_a_call_repeated_in_another_part_counts_once(call: ToolCall) -> None:
-    as_data = dialects.get("data").encode_reply(AgentSaid(None, (call,)))
-    for name in ("tool_call", "agentbeats", "sierra"):
-        echo = dialects.get(name).encode_reply(AgentSaid(None, (replace(call, id=""),)))
-        reply = dialects.get("auto").decode_reply((*as_data, *echo), [])
-        assert essence(reply.calls) == essence((call,))
-
-
-def as_struct(value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if isinstance(value, dict):
-        return {k: as_struct(v) for k, v in value.items()}
-    return [as_struct(v) for v in value] if isinstance(value, list) else value
-
-
-def schema_of(value: Any) -> dict[str, Any]:
-    """Describe a value closely, as the author of a tool would."""
-    match value:
-        case bool():
-            return {"type": "boolean"}
-        case int():
-            return {"anyOf": [{"type": "integer"}, {"type": "null"}]}
-        case float():
-            return {"type": "number"}
-        case dict():
-            return {"type": "object", "properties": {k: schema_of(v) for k, v in value.items()}}
-        case list():
-            return {"type": "array", "prefixItems": [schema_of(v) for v in value]}
-    return {}
-
-
-SMALL = st.recursive(
-    st.integers(-(2**53), 2**53) | st.floats(-9, 9).filter(lambda x: not x.is_integer()) | st.booleans() | WORDS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@FEW
-@given(name=NAMES, arguments=st.dictionaries(WORDS, SMALL, max_size=3))
-def test_data_parts_give_back_integers_that_a_struct_took(name: str, arguments: dict[str, Any]) -> None:
-    dialect = dialects.get("data")
-    (part,) = dialect.encode_reply(AgentSaid(None, (ToolCall(name, arguments),)))
-    sent = replace(part, data=as_struct(part.data))
-    reply = dialect.decode_reply((sent,), [ToolSpec(name, "", schema_of(arguments))])
-    assert essence(reply.calls) == essence((ToolCall(name, arguments),))
-
-
 @pytest.mark.parametrize("name", ["agentbeats", "sierra", "data"])
 @FEW
 @given(words=WORDS.filter(str.strip))

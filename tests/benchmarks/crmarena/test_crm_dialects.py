@@ -316,7 +316,7 @@ def test_no_reply_raises_or_passes_in_silence(name: str, said: str) -> None:
     ),
 )
 def test_hostile_replies_take_no_time(piece: str) -> None:
-    said = (piece * 200_000)[:900_000]
+    said = (piece * 100_000)[:300_000]
     for name in (*ORG_DIALECTS, "auto"):
         started = time.process_time()
         read(name, said)

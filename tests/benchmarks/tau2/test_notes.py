@@ -101,21 +101,6 @@ def test_kinds_of_change(tmp_path: Path) -> None:
     assert "mock, x: 1 tasks are others (gold 1, state 1, text 1)" in lines
 
 
-@pytest.mark.parametrize(
-    ("correction", "words"),
-    [
-        (
-            Correction(TAU2_1_0, ("text", "gold", "state")),
-            "gold corrected upstream in tau2 1.0 (text, gold, ends in another database)",
-        ),
-        (Correction(TAU2_1_0, ("text", "basis")), "text corrected upstream in tau2 1.0 (text, reward basis)"),
-        (Correction("tau2-bench-verified", ("gold",)), "gold corrected in tau2-bench-verified (gold)"),
-    ],
-)
-def test_words(correction: Correction, words: str) -> None:
-    assert str(correction) == words
-
-
 def test_the_summary_says_it_in_one_line_and_each_failing_task_says_it() -> None:
     corrected = {TAU2_1_0: ["gold", "state"]}
     results = [

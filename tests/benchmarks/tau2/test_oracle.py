@@ -23,7 +23,8 @@ from pytest_a2a_bench.model import TrialKey
 WIRES = itertools.product(("jsonrpc", "rest", "grpc"), ("1.0", "0.3"), ("on", "off"))
 DIALECTS = ("tool_call", "agentbeats", "sierra", "data", "auto")
 CONFIGURATIONS = [
-    (*wire, DIALECTS[number % 5], ("delta", "full")[number // 5 % 2]) for number, wire in enumerate(WIRES)
+    (*wire, DIALECTS[number % 5], ("delta", "full")[number // 5 % 2], ("task", "message")[number // 3 % 2])
+    for number, wire in enumerate(WIRES)
 ]
 """Every wire, and every dialect with both histories."""
 
@@ -32,12 +33,15 @@ def settings(**options: object) -> Settings:
     return Settings(tag_trials=True, concurrency=4, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("transport", "protocol", "streaming", "dialect", "history"), sampled(CONFIGURATIONS, 3))
+@pytest.mark.parametrize(
+    ("transport", "protocol", "streaming", "dialect", "history", "reply"), sampled(CONFIGURATIONS, 3)
+)
 def test_every_wire_and_dialect(
-    transport: str, protocol: str, streaming: str, dialect: str, history: str, run_trials: RunTrials
+    transport: str, protocol: str, streaming: str, dialect: str, history: str, reply: str, run_trials: RunTrials
 ) -> None:
     wire = settings(transport=transport, protocol=protocol, streaming=streaming, dialect=dialect, history=history)
-    results = run_trials("oracle", wire, [*some_keys("mock", count=3), *some_keys("telecom", count=1)])
+    keys = [*some_keys("mock", count=3), *some_keys("telecom", count=1)]
+    results = run_trials(f"oracle?reply={reply}", wire, keys)
     assert [r for r in results if not r.success] == []
     assert all(not r.findings for r in results)
 
