@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from one_test import in_one_test
 from scripted import Features, full_agent
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
+from pytest_a2a_bench.conformance.checks import list_tasks
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult
 from pytest_a2a_bench.conformance.session.health import Pace
 
@@ -220,3 +223,46 @@ def test_agents_elsewhere_cannot_reach_the_webhook() -> None:
     (result,) = results.values()
     assert result.outcome == "skipped"
     assert "192.0.2.1 cannot reach" in result.reason
+
+
+# -- the filter by status, where the list changes meanwhile --
+
+
+Tasks = Mapping[str, str]
+
+
+def status_findings(monkeypatch: pytest.MonkeyPatch, lists: list[Tasks], completed: Tasks) -> list[str]:
+    """Return the findings of the filter by status, where the whole context is listed several times.
+
+    :param lists: tasks of the context with their states, at each listing; the last one stays.
+    :param completed: tasks that the list of those that are COMPLETED has.
+    """
+    found: list[str] = []
+
+    async def walk(_: Any, size: int, status: str = "", **__: Any) -> list[Any]:
+        tasks = completed if status == "TASK_STATE_COMPLETED" else {} if status else lists.pop(0)
+        if not status and not lists:
+            lists.append(tasks)
+        listed = [{"id": key, "status": {"state": f"TASK_STATE_{state}"}} for key, state in tasks.items()]
+        return [SimpleNamespace(result={"tasks": listed})]
+
+    async def own(_: Any) -> tuple[str, list[str]]:
+        return "c", []
+
+    monkeypatch.setattr(list_tasks, "walk", walk)
+    monkeypatch.setattr(list_tasks, "own", own)
+    context: Any = SimpleNamespace(has_prompt=lambda _: False, fail=lambda text, *_, **__: found.append(text))
+    asyncio.run(list_tasks.status_filters(context))
+    return found
+
+
+ENDED = {"a": "COMPLETED"}
+
+
+def test_a_task_that_another_check_made_between_two_lists_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert status_findings(monkeypatch, [ENDED, ENDED | {"b": "COMPLETED"}], ENDED | {"b": "COMPLETED"}) == []
+
+
+@pytest.mark.parametrize("completed", [{}, ENDED | {"of another context": "COMPLETED"}], ids=["missing", "surplus"])
+def test_a_filter_that_does_not_filter_is_a_finding(monkeypatch: pytest.MonkeyPatch, completed: Tasks) -> None:
+    assert len(status_findings(monkeypatch, [ENDED], completed)) == 1

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_test import in_one_test
 
+from pytest_a2a_bench.conformance import catalogue
 from pytest_a2a_bench.conformance.finding import (
     CheckOutcome,
     CheckResult,
@@ -21,11 +22,11 @@ from pytest_a2a_bench.conformance.finding import (
     Severity,
     Vary,
 )
-from pytest_a2a_bench.conformance.report import Report, compliance, judge
+from pytest_a2a_bench.conformance.report import CheckRow, Report, Status, _known, compliance, judge, sdk_of
 from pytest_a2a_bench.conformance.subject import Subject
 from pytest_a2a_bench.conformance.waivers import Waiver
 from pytest_a2a_bench.reports import findings
-from pytest_a2a_bench.reports.findings import FORMATS, render
+from pytest_a2a_bench.reports.findings import FORMATS, known_lines, render
 
 EVIL = "\x1b[31mred\x1b]0;title\x07 <script>alert(1)</script> ]]> | `x` ``` \u202e \x00 \ufffe"
 TODAY = datetime.date(2026, 11, 21)
@@ -293,3 +294,33 @@ def test_sarif_says_what_it_left_out() -> None:
     assert notice["message"]["text"].startswith(f"{150 * 25 - 1000} more findings were left out")
     (run,) = json.loads(render(report(result("failed")), "sarif"))["runs"]
     assert "toolExecutionNotifications" not in run["invocations"][0]
+
+
+# -- what an SDK itself makes is recognised by how the agent behaves --
+
+
+def row(id: str, status: Status) -> CheckRow:
+    return CheckRow(id, "validation", "MUST", "1.0", "JSONRPC", status)
+
+
+def test_an_agent_that_breaks_what_an_sdk_breaks_is_on_that_sdk() -> None:
+    rows = [row("SEND-009", "warned"), *(row(id, "failed") for id in ("VAL-006", "VAL-010", "VER-004", "MT-001"))]
+    sdk = sdk_of([*rows, row("LIST-013", "skipped"), row("VER-001", "passed")])
+    assert sdk is not None
+    assert sdk.name == "a2a-sdk 1.3.0"
+    first, *known = known_lines(rows)
+    assert "not yours" in first
+    assert [line.split(":")[0].strip() for line in known] == ["SEND-009", "VAL-006", "VAL-010", "VER-004"]
+    assert "a2a-python/issues/1204" in known[-1]
+
+
+def test_one_check_that_is_kept_shows_another_sdk() -> None:
+    broken = [row(id, "failed") for id in ("SEND-009", "VAL-006", "VAL-010", "VER-004")]
+    assert sdk_of([*broken, row("LIST-013", "passed")]) is None
+    assert sdk_of(broken[:2]) is None  # too few to tell
+    assert known_lines([row("VAL-006", "passed")]) == []
+
+
+def test_every_known_finding_is_of_a_requirement() -> None:
+    for sdk in _known():
+        assert [catalogue.requirement(id).id for id in sdk.findings] == list(sdk.findings)

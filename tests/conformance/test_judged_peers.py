@@ -78,3 +78,24 @@ def test_a_peer_has_its_true_defects_and_no_others(name: str, tmp_path: Path) ->
     found = {r["id"]: r["status"] for r in results if r["status"] not in ("passed", "skipped")}
     # What another row explains is a defect all the same.
     assert {id: "failed" if status == "explained" else status for id, status in found.items()} == DEFECTS[name]
+
+
+# -- the built-in agent for demonstrations has no finding at MUST --
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "echo?reply=task",
+        *(
+            pytest.param(f"echo?{o}", marks=pytest.mark.slow)
+            for o in ("", "protocol=0.3", "transport=rest&protocol=1.0")
+        ),
+    ],
+)
+def test_echo_has_no_finding_at_must(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", f"builtin:{spec}", "--profile", "full", "--format", "json"]) == 0
+    results = json.loads(capsys.readouterr().out)["results"]
+
+    assert sum(r["status"] == "passed" for r in results) > 90
+    assert [r["id"] for r in results if r["level"] == "MUST" and r["status"] not in ("passed", "skipped")] == []

@@ -1,25 +1,33 @@
 from __future__ import annotations
 
+import asyncio
+import base64
 import concurrent.futures
+import dataclasses
+import json
 import pickle
 from collections.abc import AsyncGenerator, Coroutine, Iterator
 from typing import Any
 
 import pytest
+from examples import sampled
 from faulty_server import start_faulty
+from judged import collect
 from raw_agent import Request, raw_agent, response, scripted
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance import engine
 from pytest_a2a_bench.conformance.engine import Judge, check_all
 from pytest_a2a_bench.conformance.finding import CheckResult, Planned
 from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.raw import RawWire
+from pytest_a2a_bench.conformance.report import Report, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject, look_at
-from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.conformance.target import Target, targets_of
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, HarnessError
+from pytest_a2a_bench.reports.findings import render
 
 
 @pytest.fixture(scope="module")
@@ -187,3 +195,73 @@ def test_raw_exchanges_are_unread(targets: tuple[Target, ...]) -> None:
             wire.send("hello", version="0.3")
     finally:
         wire.close()
+
+
+# -- tokens are shown nowhere, whatever the agent says about them --
+
+
+BEARER = {"httpAuthSecurityScheme": {"scheme": "bearer"}}
+BASIC = {"httpAuthSecurityScheme": {"scheme": "basic"}}
+QUERY = {"apiKeySecurityScheme": {"location": "query", "name": "key"}}
+
+PEOPLE = [
+    (BEARER, "wonderland-token", "token-of-bob"),
+    (BASIC, "alice:looking-glass", "bob:builders-password"),
+    (QUERY, "api-key-of-alice", "api-key-of-bob"),
+]
+
+
+def results(kind: str, scheme: dict[str, Any], token: str) -> tuple[tuple[CheckResult, ...], set[str]]:
+    """Judge an agent that refuses everything, and repeats what it was sent; return what was sent as authorization, too.
+
+    :param kind: ``error`` (a JSON-RPC error) or ``page`` (what is no JSON).
+    """
+    sent: set[str] = set()
+
+    def echo(request: Request) -> bytes:
+        sent.add(authorization := request.headers.get("authorization", ""))
+        basic = authorization.removeprefix("Basic ") if authorization.startswith("Basic ") else ""
+        said = f"refused: {authorization} {request.path} {base64.b64decode(basic).decode('utf-8', 'replace')}"
+        if kind == "page":
+            return response(json.dumps(f"<p>{said}"))
+        error = {"code": -32602, "message": said, "data": [{"@type": "x", "said": said}]}
+        body = request.body.decode("utf-8", "replace")
+        return response({"jsonrpc": "2.0", "id": 1, "error": error, "body": body})
+
+    with raw_agent(echo) as agent:
+        card = {
+            "name": "echo",
+            "supportedInterfaces": [{"url": agent.url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+            "capabilities": {"streaming": True, "pushNotifications": True},
+            "securitySchemes": {"one": scheme},
+            "securityRequirements": [{"schemes": {"one": {}}}],
+        }
+        scenarios = Scenarios({"other_token_env": "BOBS_TOKEN", "slow": "slow", "chunks": "chunks"})
+        config = ClientConfig(endpoint=agent.url, auth=Credentials(token))
+        targets = targets_of(card, agent.url, config=config, scenarios=scenarios, timeout=2.0)
+        return asyncio.run(collect(targets)), sent - {""}
+
+
+@pytest.mark.parametrize("kind", sampled(["error", "page"], 2))
+@pytest.mark.parametrize(("scheme", "mine", "theirs"), PEOPLE, ids=["bearer", "basic", "key"])
+def test_an_agent_that_repeats_credentials_does_not_bring_them_into_reports(
+    monkeypatch: pytest.MonkeyPatch, kind: str, scheme: dict[str, Any], mine: str, theirs: str
+) -> None:
+    monkeypatch.setenv("BOBS_TOKEN", f"{theirs}\n")
+    found, _ = results(kind, scheme, mine)
+    report = Report("http://127.0.0.1", tuple(judge(found)))
+    shown = [render(report, format) for format in ("text", "json", "sarif", "markdown")]
+    shown.append(json.dumps([dataclasses.asdict(r) for r in found]))
+    assert "refused: " in (" ".join(r.reason for r in found) if kind == "error" else shown[0])
+    secrets = [*mine.split(":")[-1:], *theirs.split(":")[-1:], mine, theirs]
+    secrets += [base64.b64encode(s.encode()).decode() for s in (mine, theirs)]
+    assert not [(secret, n) for n, text in enumerate(shown) for secret in secrets if secret in text]
+
+
+def test_other_basic_credentials_are_well_formed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOBS_TOKEN", "bob:builders-password")
+    _, sent = results("error", BASIC, "alice:looking-glass")
+    # The credentials are also sent under a wrong scheme.
+    basic = [a.removeprefix("Basic ") for a in sent if a.startswith("Basic ")]
+    people = {base64.b64decode(text, validate=True).decode() for text in basic}
+    assert people >= {"alice:looking-glass", "nobody:not-a-credential-of-anybody"}
