@@ -342,7 +342,7 @@ class AssessmentExecutor(AgentExecutor):
         if record.request:
             await self._fail(record, updater, f"it cannot be taken up again: {'; '.join(problems)}")
             return
-        self._monitor.note_rejection(record.name, len(problems))
+        self._monitor.note_rejection(record.name, problems)
         text = f" {problems[0]}" if len(problems) == 1 else "".join(f"\n- {problem}" for problem in problems)
         await updater.reject(updater.text(f"This request cannot be carried out:{text}"))
         if await self._is_stored(record):

@@ -76,10 +76,11 @@ class Monitor:
         }
         log.info("assessment ended", extra=about)
 
-    def note_rejection(self, name: str, problems: int) -> None:
+    def note_rejection(self, name: str, problems: Sequence[str]) -> None:
         """Count and log a request that could not be carried out, and so was no assessment."""
         self._ended.labels("", "rejected").inc()
-        log.info("request rejected", extra={"assessment": name, "problems": problems})
+        shown = [one_line(problem, 300) for problem in problems[:10]]
+        log.info("request rejected", extra={"assessment": name, "problems": shown})
 
     def note_trial(self, name: str, result: TrialResult) -> None:
         """Count and log a trial of an assessment."""

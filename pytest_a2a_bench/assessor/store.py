@@ -30,6 +30,7 @@ from a2a.server.tasks import PushNotificationSender
 from a2a.server.tasks.database_push_notification_config_store import DatabasePushNotificationConfigStore
 from a2a.server.tasks.push_notification_sender import PushNotificationEvent
 from a2a.types import Task, TaskPushNotificationConfig, TaskState
+from a2a.utils.errors import InvalidParamsError
 from a2a.utils.proto_utils import to_stream_response
 from google.protobuf.json_format import MessageToJson
 from sqlalchemy import delete, select
@@ -176,23 +177,20 @@ def _logged(task_id: str, config: TaskPushNotificationConfig) -> Iterator[None]:
 
 
 def judge_urls(guard: Guard | None) -> Callable[[str], Awaitable[bool]]:
-    """Return a function that returns whether notifications may be sent to a URL.
+    """Return a function that refuses URLs to which no notification may be sent, with the reason.
 
-    One whose host has no address yet may be: its address is checked again whenever something is sent.
+    A host that has no address yet is accepted: its address is checked again whenever something is sent.
     """
 
     async def judge(url: str) -> bool:
         try:
             parsed = httpx.URL(url)
-        except httpx.InvalidURL:
-            return False
-        if parsed.scheme not in ("http", "https") or not parsed.host or parsed.userinfo:
-            return False
-        try:
+            if parsed.scheme not in ("http", "https") or not parsed.host or parsed.userinfo:
+                raise httpx.InvalidURL("expected http://HOST or https://HOST, without a user or a password")
             if guard is not None:
                 await guard.vet(parsed.host, parsed.port or 443)
-        except ForbiddenAddress:
-            return False
+        except (httpx.InvalidURL, ForbiddenAddress) as error:
+            raise InvalidParamsError(message=f"the URL for push notifications is refused: {error}") from error
         except EndpointUnreachableError:
             pass
         return True

@@ -278,7 +278,8 @@ def test_inner_addresses_are_refused_for_agents_and_webhooks(tmp_path: Path) -> 
         message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
         config = {"taskPushNotificationConfig": {"url": f"{inner.url}/hook"}}
         answer = call(url, "SendMessage", {"message": message, "configuration": config})
-        assert answer["error"]["message"] == "Invalid push notification URL"
+        assert "push notifications is refused: 127.0.0.1 is not a public" in answer["error"]["message"]
+        assert answer["error"]["message"].endswith("--allow-cidr 127.0.0.1")
         assert inner.requests == []
 
 

@@ -155,7 +155,8 @@ def test_actions_are_logged_without_what_was_asked(
         assert name in process
 
 
-def test_numbers_are_those_of_what_was_done(tmp_path: Path) -> None:
+def test_numbers_are_those_of_what_was_done(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pytest_a2a_bench")
     with raw_agent(ask_org) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
         caller = Caller(url)
         received = caller.ask(gen3(agent.url, domain="mini", task_category="handle_time", max_tasks=3, max_turns=2))
@@ -165,6 +166,8 @@ def test_numbers_are_those_of_what_was_done(tmp_path: Path) -> None:
             wait_for_end(tmp_path / "r", one)
         found = caller.numbers()
     assert (received.state, gone.state, refused.state) == ("completed", "failed", "rejected")
+    (rejection,) = [record for record in caplog.records if record.message == "request rejected"]
+    assert "config.domain is missing" in str(vars(rejection)["problems"])
     assert received.result["failures"] == {"max_turns (handle_time)": 3}
     prefix = "a2a_assessor_"
     assert found[prefix + 'assessments_ended_total{evaluation="crmarena",outcome="completed"}'] == 1
