@@ -17,7 +17,6 @@ from raw_agent import Request, raw_agent, stream_head
 from pytest_a2a_bench.a2a import client
 from pytest_a2a_bench.assessor import assessment, executor
 from pytest_a2a_bench.assessor.terms import Terms
-from pytest_a2a_bench.benchmarks.crmarena.episode import RULE
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS
 
@@ -69,6 +68,7 @@ def test_no_conversation_has_more_steps_than_allowed(tmp_path: Path) -> None:
     assert received.result["failures"] == {"max_steps": 1}
     [entry] = turns.result["results"]
     assert (entry["termination_reason"], entry["num_turns"]) == ("max_turns", 2)
+    assert (turns.result["pass_rate"], turns.result["errors"]["count"]) == (0, 0)
 
 
 @pytest.mark.slow
@@ -123,7 +123,7 @@ class Endless:
                 self.open -= 1
 
 
-@pytest.mark.parametrize("domain", ["mock", "mini", "conformance"])
+@pytest.mark.parametrize("domain", ["mock", "conformance"])
 def test_a_cancellation_leaves_results_and_no_connection(tmp_path: Path, domain: str) -> None:
     stored = tmp_path / "r"
     config = {} if domain == "conformance" else {"concurrency": 1}
@@ -159,23 +159,6 @@ def test_a_cancellation_waits_for_no_card(
             again = gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)
             assert Caller(url).ask(again).state == "completed"
     assert received.state == "canceled"
-
-
-def test_invalid_json_is_asked_for_again(tmp_path: Path) -> None:
-    replies = ['{"action": "execute", "query": "SELECT', "{not json", '{"action": "respond", "answer": "None"}']
-    heard: list[str] = []
-
-    def reply(request: Request) -> str:
-        if b"SendMessage" in request.body:
-            heard.append(request.body.decode())
-        return replies[len(heard) - 1]
-
-    with raw_agent(saying(reply)) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
-        received = Caller(url).ask(gen3(agent.url, domain="mini", num_tasks=1))
-    [entry] = received.result["results"]
-    assert (received.state, entry["done"], entry["num_turns"]) == ("completed", True, 3)
-    assert [RULE[:40] in text for text in heard] == [False, True, True]
-    assert RULE[:40] in entry["trajectory"][0]["observation"]
 
 
 def test_an_agent_that_goes_away_is_an_error_and_no_score(tmp_path: Path) -> None:

@@ -51,17 +51,9 @@ def test_one_tells_what_the_other_does(pair: tuple[Caller, Caller]) -> None:
     assert second.get(asked.task).result["score"] == 3
 
 
-def test_one_cancels_what_the_other_does(pair: tuple[Caller, Caller], tmp_path: Path) -> None:
-    first, second = pair
-    with agent_served("oracle?latency=30") as agent:
-        request = gen3(agent.url, domain="mock", num_tasks=1, tag_trials=True)
-        with asking(first, request) as asked:
-            assert second.cancel(asked.task) == "TASK_STATE_CANCELED"
-    assert first.get(asked.task).state == "canceled"
-    assert wait_for_end(tmp_path / "results", asked)["state"] == "canceled"
-
-
-def test_an_assessment_takes_no_further_messages(pair: tuple[Caller, Caller]) -> None:
+def test_one_cancels_what_the_other_does_and_neither_takes_further_messages(
+    pair: tuple[Caller, Caller], tmp_path: Path
+) -> None:
     first, second = pair
     with agent_served("oracle?latency=30") as agent:
         request = gen3(agent.url, domain="mock", num_tasks=1, tag_trials=True)
@@ -72,7 +64,9 @@ def test_an_assessment_takes_no_further_messages(pair: tuple[Caller, Caller]) ->
                 with pytest.raises(Exception, match="no further messages"):
                     asyncio.run(caller._ask(more, Received()))
             assert second.get(asked.task).state == "working"
-            first.cancel(asked.task)
+            assert second.cancel(asked.task) == "TASK_STATE_CANCELED"
+    assert first.get(asked.task).state == "canceled"
+    assert wait_for_end(tmp_path / "results", asked)["state"] == "canceled"
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from pytest_a2a_bench.model import (
     percentile,
     slugify,
 )
+from pytest_a2a_bench.model.messages import numbered
 from pytest_a2a_bench.results.store import TRIAL, StoreError
 
 
@@ -48,12 +49,15 @@ def test_slugs_are_safe_and_differ(a: str, b: str) -> None:
     st.text(min_size=1).filter(lambda s: s == s.strip()),
     st.integers(0, 99),
     st.none() | st.from_regex(r"\A[\w.-]+\Z", fullmatch=True).filter(str.isascii),
+    st.none() | st.sampled_from(["a", "c_1"]),
 )
-def test_keys_read_back(task_id: str, trial: int, label: str | None) -> None:
-    key = TrialKey("tau2", "airline", task_id, trial, label)
+def test_keys_read_back(task_id: str, trial: int, label: str | None, agent: str | None) -> None:
+    key = TrialKey("tau2", "airline", task_id, trial, label, agent)
     assert re.fullmatch(r"[A-Za-z0-9_.-]+", key.file_stem)
     if "#" not in task_id:
         assert TrialKey.parse(str(key)) == key
+    assert key.of_any_agent == TrialKey("tau2", "airline", task_id, trial, label)
+    assert agent is None or key.file_stem != key.of_any_agent.file_stem
 
 
 def test_key_text() -> None:
@@ -61,6 +65,12 @@ def test_key_text() -> None:
     assert str(TrialKey("tau2", "airline", "12", 3, "slow")) == "tau2/airline/12#3@slow"
     with pytest.raises(ValueError, match="tau2/airline/12#0"):
         TrialKey.parse("airline/12")
+
+
+@given(st.lists(st.text(max_size=30)))
+def test_any_ids_have_an_order(ids: list[str]) -> None:
+    assert sorted(sorted(ids, key=numbered)) == sorted(ids)
+    assert numbered("task_2") < numbered("task_11")
 
 
 def test_usage_keeps_unknown_apart_from_zero() -> None:

@@ -24,7 +24,7 @@ import pytest_a2a_bench
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.platforms import controller
 from pytest_a2a_bench.platforms.controller import ControllerOptions
-from pytest_a2a_bench.redact import KNOWN, KnownSecret, Secret
+from pytest_a2a_bench.redact import Secret
 from pytest_a2a_bench.results.store import is_alive
 
 ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
@@ -95,21 +95,6 @@ class TestTelling:
             assert (refused.status_code, "is finished(3)" in refused.text) == (503, True)
             assert at.reset().json() == {"message": f"Agent {at.agent.id} reset requested."}
 
-    def test_logs_are_bounded_and_without_secrets(self, control: Control) -> None:
-        forget = KNOWN.remember([KnownSecret("OPENAI_API_KEY", "sk-canary-5d41402abc4b2a76")])
-        try:
-            at = control("loud", "tell", environ={"OPENAI_API_KEY": "sk-canary-5d41402abc4b2a76"})
-            at.wait("running")
-            message = at.described()
-        finally:
-            forget()
-
-        assert len(message["stdout_log"]) < 260 * 1024
-        assert message["stdout_log"].startswith("listening on ")
-        assert " bytes left out ...]\n" in message["stdout_log"]
-        assert message["stdout_log"].endswith(f"line 19999 {'=' * 40}\n")
-        assert message["stderr_log"] == "the key is ***\n"
-
 
 class TestStop:
     def test_a_stopped_agent_is_gone_until_a_reset(self, at: Controlled) -> None:
@@ -126,16 +111,6 @@ class TestStop:
 
 
 class TestReset:
-    def test_a_reset_is_a_new_process_on_another_port(self, at: Controlled) -> None:
-        first = at.agent.port
-        at.reset()
-        assert at.described()["state"] != "running"
-        at.wait("running")
-
-        assert at.agent.generation == 2
-        assert not listens(first)
-        assert at.http.get(at.to("/echo")).status_code == 200
-
     def test_a_reset_in_mid_request_ends_it_and_later_ones_are_answered(self, at: Controlled) -> None:
         with concurrent.futures.ThreadPoolExecutor(1) as pool, at.http.stream("GET", at.to("/sse")) as stream:
             lines = stream.iter_lines()

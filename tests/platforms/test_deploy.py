@@ -7,12 +7,10 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import yaml
 
@@ -82,28 +80,6 @@ class TestEntrypoint:
         assert not parsed(arguments_of(stub, ENTRYPOINT, A2A_BENCH_NO_AUTH="0")).no_auth
         both = arguments_of(stub, ENTRYPOINT, A2A_BENCH_NO_AUTH="1", A2A_BENCH_TOKENS_FILE="/run/secrets/tokens")
         assert (parsed(both).auth_file, parsed(both).no_auth) == (Path("/run/secrets/tokens"), False)
-
-    @pytest.mark.slow
-    def test_it_serves_a_card_with_the_url_that_it_was_given(self, tmp_path: Path) -> None:
-        programs = str(Path(sys.executable).parent)
-        real = tmp_path / "a2a-bench"
-        real.write_text(f'#!/bin/sh\nexec {sys.executable} -m pytest_a2a_bench.cli "$@"\n')
-        real.chmod(0o755)
-        environ = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{programs}{os.pathsep}{os.environ['PATH']}"}
-        environ |= {"PYTHONPATH": str(ROOT), "A2A_BENCH_RESULTS": str(tmp_path / "data")}
-        refused = subprocess.run([ENTRYPOINT], env=environ, capture_output=True, text=True)
-        assert (refused.returncode, "give tokens with --auth-file" in refused.stderr) == (2, True)
-        command = [str(ENTRYPOINT), "--port", "0", "--card-url", "https://green.example/"]
-        environ["A2A_BENCH_NO_AUTH"] = "1"
-        with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            url = process.stdout.readline().split(" answers at ")[1].split()[0]
-            card = httpx.get(f"{url}.well-known/agent-card.json").json()
-            health = [httpx.get(f"{url}{path}").status_code for path in ("healthz", "readyz")]
-            process.terminate()
-            process.wait(60)
-        assert {i["url"].split("/")[2] for i in card["supportedInterfaces"]} == {"green.example"}
-        assert health == [200, 200]
 
 
 class TestImage:

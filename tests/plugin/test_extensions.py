@@ -142,9 +142,8 @@ def test_own_agent_user_judge_and_store(own: Bench) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
-def test_own_dialect(own: Bench, workers: tuple[str, ...]) -> None:
-    result = own(*workers, "--a2a-endpoint=builtin:oracle", "--a2a-dialect=lines", "test_shop.py", "-k=our_dialect")
+def test_workers_know_an_own_dialect(own: Bench) -> None:
+    result = own("-n2", "--a2a-endpoint=builtin:oracle", "--a2a-dialect=lines", "test_shop.py", "-k=our_dialect")
     assert result.parseoutcomes()["passed"] == 2
 
 

@@ -73,7 +73,7 @@ def test_data_beside_the_conversation_are_part_of_the_question(
 ) -> None:
     conftest = desk.path / "conftest.py"
     conftest.write_text("import os, pytest\n" + conftest.read_text() + made)
-    for tenant, many in (("on", 1), ("on", 1), ("off", 2), ("off", 2)):
+    for tenant, many in (("on", 1), ("on", 1), ("off", 2)):
         monkeypatch.setenv("TENANT", tenant)
         desk("--a2a-resume").assert_outcomes(passed=1)
         assert len(log_of(desk)) == many

@@ -124,7 +124,7 @@ def test_an_agent_that_is_gone(bench: Bench) -> None:
     assert "start the agent again" in result.stdout.str()
 
 
-@in_one_test("option", ["3", "off", "1"])
+@in_one_test("option", ["off", "1"])
 def test_trouble_of_an_agent_that_is_there_is_reported_of_each_trial(desk: Bench, option: str) -> None:
     desk.tasks(" ".join(f"down-0-{i}" for i in range(7)))
     desk(f"--a2a-set=breaker={option}").assert_outcomes(errors=7)
@@ -151,7 +151,6 @@ def test_an_expected_failure_hides_nothing(desk: Bench) -> None:
     ("player", "model", "key", "code", "problem", "workers"),
     [
         ("user", "gpt4.1", "key", 200, "LLM Provider NOT provided", ()),
-        ("user", "openai/user", "", 200, "OPENAI_API_KEY", ()),
         ("user", "openai/unknown", "key", 404, "NotFoundError", ()),
         pytest.param("user", "openai/unknown", "key", 404, "NotFoundError", ("-n2",), marks=pytest.mark.slow),
         ("judge", "openai/judge", "wrong", 401, "AuthenticationError", ()),
@@ -185,12 +184,9 @@ def test_a_model_that_cannot_be_used_stops_the_run_before_the_first_trial(
 
 
 @pytest.mark.usefixtures("litellm")
-@pytest.mark.parametrize("code", [429, pytest.param(503, marks=pytest.mark.slow)])
-def test_a_model_that_is_busy_stops_no_run(
-    bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+def test_a_model_that_is_busy_stops_no_run(bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
-    steps = iter([status(code), say("Hello"), say("###STOP###")])
+    steps = iter([status(429), say("Hello"), say("###STOP###")])
     with FakeLLM(lambda request: next(steps), greets=False) as llm:
         arguments = json.dumps({"api_base": llm.api_base, "num_retries": 0, "max_retries": 0})
         result = bench(

@@ -91,7 +91,7 @@ def test_nothing_evaluated_is_said(desk: Bench) -> None:
     assert "these results say nothing about the agent" in (desk.path / "run.md").read_text()
 
 
-@pytest.mark.parametrize("arguments", [(), ("-v",), ("-s",)])
+@pytest.mark.parametrize("arguments", [(), ("-s",)])
 def test_progress_has_lines_of_its_own(
     desk: Bench, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
@@ -133,20 +133,6 @@ def test_quiet_has_a_line_a_minute(desk: Bench, monkeypatch: pytest.MonkeyPatch)
 )
 def test_trials_are_known_by_their_ids(nodeid: str, expected: bool) -> None:
     assert looks_like_trial(nodeid) is expected
-
-
-@pytest.mark.slow
-def test_a_crash_in_a_parametrized_test_of_a_trial_is_an_error(desk: Bench) -> None:
-    desk.tasks("crash")
-    desk.makepyfile(
-        test_desk="""
-        import pytest
-        @pytest.mark.parametrize("limit", ["q"])
-        @pytest.mark.desk("front")
-        def test_desk(trial, limit): pass
-        """
-    )
-    desk("-n1").assert_outcomes(errors=1)
 
 
 def test_an_interrupted_run_says_what_ends_and_how_to_go_on(desk: Bench) -> None:

@@ -43,6 +43,18 @@ def test_causes_and_missed_tasks_are_listed_by_short_names_and_the_lists_end() -
     assert lines[-1] == f"  ... {len(LONG)} tasks in all; a2a-bench show --why has their causes"
 
 
+def test_tasks_are_listed_by_number_as_show_takes_them_and_lines_break_between_tasks_only() -> None:
+    [cluster] = trial_text.clusters(
+        [made_trial(f"made/{name}", success=False) for name in ("odd/11#0", "even/11#0", "even/2#0", "even/2#1")]
+    )
+    assert list(cluster.tasks.items()) == [("made/even/2", 2), ("made/even/11", 1), ("made/odd/11", 1)]
+    trials = [made_trial(f"made/even/{number}#0", success=False) for number in range(30)]
+    lines = list(summary.missed_lines(trials, {str(trial.key): "" for trial in trials}, 40))
+    assert lines[0].startswith("  made/even: 0 0/1, 1 0/1, 2 0/1")
+    assert all(line.strip().removesuffix(",").endswith("0/1") and len(line) <= 40 for line in lines)
+    assert " ".join(line.strip() for line in lines).count("0/1") == 30
+
+
 def test_show_takes_a_short_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     results = [made_trial(f"tau2/telecom/{id}#0", success=False) for id in LONG[:3]]

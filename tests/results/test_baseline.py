@@ -92,8 +92,6 @@ HEAD = '{"schema": "a2a-bench/baseline", "schema_version": 1, '
 @in_one_test(
     ("content", "complaint"),
     [
-        ("{", "it is not JSON, or damaged (EOF while parsing an object at line 1 column 1)"),
-        ("[]", "the file should be an object, found a list"),
         (HEAD.replace("1,", "2,") + '"tasks": {}}', "schema_version is 2; this version reads 1"),
         (HEAD + '"tasks": []}', "tasks should be an object, found a list"),
         (HEAD + '"tasks": {"t": {"outcomes": [2]}}}', "tasks.t.outcomes.0 should be 0 or 1, found 2"),
@@ -104,7 +102,6 @@ HEAD = '{"schema": "a2a-bench/baseline", "schema_version": 1, '
             HEAD + '"tasks": {"t": {"outcomes": [1], "errors": true}}}',
             "tasks.t.errors should be a valid integer, found true",
         ),
-        ("[" * 200_000, "it is nested too deeply"),
     ],
 )
 def test_an_invalid_baseline_is_reported(tmp_path: Path, content: str, complaint: str) -> None:

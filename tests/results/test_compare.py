@@ -105,14 +105,6 @@ def test_a_baseline_is_of_the_agents_that_it_names() -> None:
     assert of_b.named("c").agents == ("c",)
 
 
-@pytest.mark.parametrize("key", ["s/d/1#0:a", "s/d/a:b#0@l:c_1", "s/d/[PERSONA:None]#3"])
-def test_keys_name_their_agent(key: str) -> None:
-    found = TrialKey.parse(key)
-    assert str(found) == key
-    assert found.of_any_agent == dataclasses.replace(found, agent=None)
-    assert found.agent is None or found.file_stem != found.of_any_agent.file_stem
-
-
 def test_endpoints_with_names() -> None:
     assert read_endpoints("http://x?a=b") == "http://x?a=b"
     assert read_endpoints("http://x http://y") == "http://y"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 from one_test import in_one_test
 
 from pytest_a2a_bench.config import rates as o
-from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.results.gates import terms
@@ -64,13 +62,6 @@ def test_wrong_values_say_what_is_valid(read: Callable[[str], Any], text: str) -
         read(text)
 
 
-def test_settings_reach_workers_as_they_are() -> None:
-    settings = Settings(min_pass={"": 0.6}, min_pass_k={"4": 0.3}, max_latency={"95": 1.0}, max_infra_errors=3)
-    again = pickle.loads(pickle.dumps(settings))
-    assert again == settings
-    assert type(again.max_infra_errors) is int
-
-
 GOOD = """
 [[quarantine]]
 task = "tau2/airline/1[25]"
@@ -104,7 +95,6 @@ def test_a_quarantine_file_and_one_that_is_not_there(tmp_path: Path) -> None:
         ("x = [", "not TOML"),
         ("other = 1", "unknown key 'other'"),
         ("quarantine = 1", "not an array of tables"),
-        ("quarantine = [1]", "quarantine 1: 1 is not a table"),
         ("[[quarantine]]\nreason='r'\nexpires=2027-01-01", "quarantine 1: task is missing"),
         ("[[quarantine]]\ntask='t'\nreason=' '\nexpires=2027-01-01", "quarantine 1: reason = ' ': it should have at"),
         ("[[quarantine]]\ntask='t'\nreason='r'", "quarantine 1: expires is missing"),
