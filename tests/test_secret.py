@@ -52,7 +52,7 @@ def test_a_secret_shows_itself_only_when_asked() -> None:
 
 def test_nothing_that_holds_credentials_shows_them() -> None:
     config = ClientConfig(URL, auth=Credentials(TOKEN, "VAR"))
-    parts = AuthParts({"Authorization": f"Bearer {TOKEN}"}, {"key": TOKEN}, {"c": TOKEN})
+    parts = AuthParts({"Authorization": f"Bearer {TOKEN}"}, {"key": TOKEN})
     shown = f"{config!r} {config} {Settings(endpoint=URL)!r} {parts!r} {parts.headers} {SecretUrl(URL)!r}"
     assert TOKEN not in shown
     assert "k3y" not in shown

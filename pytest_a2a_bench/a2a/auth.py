@@ -99,7 +99,7 @@ def _api_key(token: str, location: str, name: str) -> AuthParts | None:
     if location == "query":
         return AuthParts(query={name: token})
     if location == "cookie":
-        return AuthParts(cookies={name: token})
+        return AuthParts(headers={"Cookie": f"{name}={token}"})
     return AuthParts(headers={name: token})
 
 

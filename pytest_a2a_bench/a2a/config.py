@@ -57,14 +57,13 @@ class AuthParts:
 
     headers: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
-    cookies: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("headers", "query", "cookies"):
+        for name in ("headers", "query"):
             object.__setattr__(self, name, SecretValues(getattr(self, name)))
 
     def __bool__(self) -> bool:
-        return bool(self.headers or self.query or self.cookies)
+        return bool(self.headers or self.query)
 
 
 @dataclass(frozen=True, slots=True)

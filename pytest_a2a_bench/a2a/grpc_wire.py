@@ -349,7 +349,7 @@ class GrpcWire:
         self._form: Form = "1.0" if interface.version == "1.0" else "0.3-proto"
         self._sent_auth = bool(auth) and may_receive(interface.url, config)
         self._metadata = _metadata(auth if self._sent_auth else AuthParts(), self._form)
-        self._types = _load(self._form)
+        self._types = load_types(self._form)
         self._target = read_target(interface.url, config.endpoint)
         self._channels = Channels(self._open_channel, config, lambda channel: self._types.stub(_Decoding(channel)))
 
@@ -532,7 +532,8 @@ class _Types(NamedTuple):
     stub: Any
 
 
-def _load(form: Form) -> _Types:
+def load_types(form: Form) -> _Types:
+    """Return the messages and the stub of one form of the protocol."""
     # Each only where it is spoken: protobuf registers what is imported.
     if form == "1.0":
         from a2a.types import a2a_pb2, a2a_pb2_grpc
@@ -546,8 +547,6 @@ def _load(form: Form) -> _Types:
 def _metadata(auth: AuthParts, form: Form) -> tuple[tuple[str, str], ...]:
     # Metadata carries what HTTP has as headers (§10.2); there is no place for a query, so its key goes along as well.
     pairs = {**auth.headers, **auth.query}
-    if auth.cookies:
-        pairs["cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())
     if form == "1.0":
         pairs["A2A-Version"] = "1.0"
     return tuple((name.lower(), value) for name, value in pairs.items())

@@ -160,8 +160,6 @@ class HttpEdge:
     def _build(self, request: HttpRequest, url: str, record: RequestRecord) -> httpx.Request:
         auth = request.auth if request.auth and may_receive(url, self._config) else AuthParts()
         headers = {"Accept": "*/*", **HEADERS, **record.headers, **request.headers, **auth.headers}
-        if auth.cookies:
-            headers["Cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())
         target = parsed_url(url)
         if auth.query:
             target = target.copy_merge_params(dict(auth.query))

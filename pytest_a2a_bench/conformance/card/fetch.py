@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
 from pytest_a2a_bench.conformance.card.document import Document, Ledger, read_document
 from pytest_a2a_bench.conformance.card.judge import CardHttp, card_versions, check_served
-from pytest_a2a_bench.conformance.finding import Exchange, Finding
+from pytest_a2a_bench.conformance.card.urls import judge_url
+from pytest_a2a_bench.conformance.finding import CARD, Exchange, Finding
 from pytest_a2a_bench.conformance.wire.exchange import MORE_TIME, Redactor, late
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, ProtocolError, TransportError
 from pytest_a2a_bench.redact import redact_url
@@ -41,19 +42,8 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 Fetched = tuple[Any | None, CardHttp, list[Finding]]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One HTTP answer, read up to the limit.
-
-    :param problem: why it was not read to its end; empty if it was.
-    """
-
-    url: str
-    status: int | None
-    headers: Mapping[str, str]
-    body: bytes
-    problem: str = ""
-    seconds: float = 0.0
+Answer = tuple[CardHttp, bytes]
+"""How a server answered one request, and the body as far as it was read."""
 
 
 def fetch_card(url: str, *, config: ClientConfig | None = None, timeout: float = 10.0) -> Fetched:
@@ -74,7 +64,8 @@ async def fetch_card_async(url: str, *, config: ClientConfig | None = None, time
     :raises ConfigurationError: if it is no URL of http or https.
     """
     # httpx's message about a URL that it cannot use says less.
-    _refuse_bad_url(url)
+    if judge_url(url).problem:
+        raise ConfigurationError(f"{redact_url(url)!r} is not the URL of a card; use http://HOST:PORT or a file")
     auth = authentication(config, None) if config is not None else AuthParts()
     async with open_client(config.network if config is not None else USUAL, timeout=timeout) as client:
         try:
@@ -95,20 +86,20 @@ async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -
 
     :raises EndpointUnreachableError: if nothing answers there.
     """
-    begin = time.perf_counter()
     # httpx would follow a redirect to any host, with the credentials.
     for _ in range(_MAX_REDIRECTS + 1):
-        answer = await _get_once(client, url, headers)
-        target = answer.headers.get("location")
-        if answer.status not in _REDIRECTS or not target:
-            return replace(answer, seconds=time.perf_counter() - begin)
+        http, body = await _get_once(client, url, headers)
+        target = http.headers.get("location")
+        if http.status not in _REDIRECTS or not target:
+            return http, body
         following = urllib.parse.urljoin(url, target)
         # Another origin may serve another agent's card.
         if not is_at(following, url):
             shown = redact_url(following)[:200]
-            return replace(answer, problem=f"{redact_url(url)} redirects to another origin ({shown!r}); not followed")
+            problem = f"{redact_url(url)} redirects to another origin ({shown!r}); not followed"
+            return replace(http, problem=problem), body
         url = following
-    return replace(answer, problem=f"{redact_url(url)} redirects more than {_MAX_REDIRECTS} times")
+    return replace(http, problem=f"{redact_url(url)} redirects more than {_MAX_REDIRECTS} times"), body
 
 
 async def find_card(
@@ -119,23 +110,23 @@ async def find_card(
     # The path of 1.0 and 0.3 first, the one of 0.2 after it.
     for candidate in card_urls(url):
         ask = partial(_get_showing_token_if_asked, client, candidate, auth)
-        asked, answer = await in_either_version(ask, lambda found: found[1].status, protocol)
+        asked, answer = await in_either_version(ask, lambda found: found[1][0].status, protocol)
         raw, http = _read(answer, is_legacy=urllib.parse.urlsplit(candidate).path.endswith(LEGACY_CARD_PATH))
-        if answer.status in _REFUSALS and not auth:
+        if http.status in _REFUSALS and not auth:
             http = replace(http, problem=f"{http.problem}; it may want credentials: put a token in A2A_AUTH_TOKEN")
         if not http.problem:
             if isinstance(raw, Mapping):
                 narrow_to_endpoint(raw, url, http.url)  # refuses another agent's card
             http = await _with_other_view(client, http, asked)
-            if etag := answer.headers.get("etag"):
+            if etag := http.headers.get("etag"):
                 # A server that stops in between has served its card all the same.
                 with contextlib.suppress(EndpointUnreachableError):
-                    again = await get(client, answer.url, {**asked, "If-None-Match": etag})
+                    again, _ = await get(client, http.url, {**asked, "If-None-Match": etag})
                     http = replace(http, conditional_status=again.status)
             return raw, http
         # The first answer is about the path that a card should have.
         first = first or http
-        if answer.status not in (404, 405, 410):  # a server that has the path
+        if http.status not in (404, 405, 410):  # a server that has the path
             break
     assert first is not None
     return None, first
@@ -160,29 +151,29 @@ async def _get_showing_token_if_asked(
     """Return the headers sent, and the answer; a token is sent only to a server that asks for one."""
     headers = dict(version)
     answer = await get(client, url, headers)
-    if answer.status not in _REFUSALS or not auth:
+    if answer[0].status not in _REFUSALS or not auth:
         return headers, answer
     headers |= auth.headers
     return headers, await get(client, url, headers)
 
 
 def _read(answer: Answer, *, is_legacy: bool) -> tuple[Any | None, CardHttp]:
-    http = CardHttp(answer.url, answer.status, answer.headers, problem=answer.problem, exchange=_exchange(answer))
+    http, body = answer
     if http.problem:
         return None, http
-    if answer.status != 200:
-        return None, replace(http, problem=f"GET {redact_url(answer.url)} answers {answer.status}")
+    if http.status != 200:
+        return None, replace(http, problem=f"GET {redact_url(http.url)} answers {http.status}")
     try:
-        document = read_document(answer.body)
+        document = read_document(body)
     except ProtocolError as error:
-        return None, replace(http, problem=f"the card is not JSON ({error}); it begins with {excerpt(answer.body, 80)}")
+        return None, replace(http, problem=f"the card is not JSON ({error}); it begins with {excerpt(body, 80)}")
     return document.raw, replace(http, is_legacy=is_legacy, duplicates=document.duplicates)
 
 
 async def _get_once(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> Answer:
     # A compressed answer may grow without bound when it is unpacked.
     asked = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
-    body = bytearray()
+    body, begin = bytearray(), time.perf_counter()
     problem = ""
     status: int | None = None
     received: dict[str, str] = {}
@@ -203,33 +194,19 @@ async def _get_once(client: httpx.AsyncClient, url: str, headers: Mapping[str, s
         ) from error
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
         problem = f"GET {redact_url(url)}: {type(error).__name__}" + (f": {str(error)[:200]}" if str(error) else "")
-    return Answer(url, status, received, bytes(body), problem)
-
-
-def _exchange(answer: Answer) -> Exchange:
-    return Exchange(
-        binding="card",
+    exchange = Exchange(
+        binding=CARD,
         method="GET",
-        url=redact_url(answer.url),
+        url=redact_url(url),
         http_method="GET",
-        status=answer.status,
+        status=status,
         # Evidence is shown in reports, and these two hold credentials.
-        response_headers={k: v for k, v in answer.headers.items() if k not in ("set-cookie", "authorization")},
-        response=answer.body[:_SHOWN].decode("utf-8", "replace"),
-        problem=answer.problem,
-        seconds=answer.seconds,
+        response_headers={k: v for k, v in received.items() if k not in ("set-cookie", "authorization")},
+        response=body[:_SHOWN].decode("utf-8", "replace"),
+        problem=problem,
+        seconds=time.perf_counter() - begin,
     )
-
-
-def _refuse_bad_url(url: str) -> None:
-    try:
-        parts = urllib.parse.urlsplit(url)
-        is_good = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        is_good = False
-    # Blanks and control characters would be part of the request line.
-    if not is_good or any(c <= " " for c in url):
-        raise ConfigurationError(f"{redact_url(url)!r} is not the URL of a card; use http://HOST:PORT or a file")
+    return CardHttp(url, status, received, problem=problem, exchange=exchange), bytes(body)
 
 
 # -- what the command line names --
@@ -289,10 +266,10 @@ def _download(url: str, timeout: float, network: Network) -> bytes:
         async with asyncio.timeout(timeout):
             # Without credentials: a key set may be on any server.
             async with open_client(network, timeout=timeout) as client:
-                answer = await get(client, url, {})
-        if answer.problem or answer.status != 200:
-            raise ConfigurationError(f"key set {url}: {answer.problem or f'status {answer.status}'}; give another URL")
-        return answer.body
+                http, body = await get(client, url, {})
+        if http.problem or http.status != 200:
+            raise ConfigurationError(f"key set {url}: {http.problem or f'status {http.status}'}; give another URL")
+        return body
 
     try:
         return run(download())

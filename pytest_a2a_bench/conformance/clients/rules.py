@@ -82,17 +82,16 @@ def judge_client(seen: Seen) -> list[CheckResult]:
     spoken = [(v, b) for v in VERSIONS for b in BINDINGS if any(_place(c) == (v, b) for c in seen.calls)]
     # Before its first request only the card is known, which may be of any version.
     versions = list(dict.fromkeys(v for v, _ in spoken)) or (["1.0"] if seen.cards else [])
-    results: dict[str, CheckResult] = {}
+    # Several rules may be of one requirement.
+    shown: dict[tuple[str, str, str], tuple[Requirement, list[tuple[Requirement, Note]]]] = {}
     for rule, entries in load_rules():
         notes = list(rule(seen))
         for entry in (entries[v] for v in versions if v in entries):
             places = [b for v, b in [*spoken, (entry.version, CARD)] if v == entry.version and b in entry.bindings]
             for binding in places:
-                mine = [n for n in notes if _is_about(n, entry.version, binding)]
-                result = _result(entry, binding, mine)
-                before = results.get(result.name)
-                results[result.name] = _merged(before, result) if before else result
-    return list(results.values())
+                _, mine = shown.setdefault((entry.version, entry.id, binding), (entry, []))
+                mine += [(entry, note) for note in notes if _is_about(note, entry.version, binding)]
+    return [_result(entry, binding, mine) for (*_, binding), (entry, mine) in shown.items()]
 
 
 def _place(call: Call) -> tuple[str, str]:
@@ -105,27 +104,21 @@ def _is_about(note: Note, version: str, binding: str) -> bool:
     return note.call.version == version and binding in (CARD, note.call.binding)
 
 
-def _result(entry: Requirement, binding: str, notes: Sequence[Note]) -> CheckResult:
+def _result(entry: Requirement, binding: str, notes: Sequence[tuple[Requirement, Note]]) -> CheckResult:
     if not notes:
         return CheckResult(entry, binding, "skipped", reason=": ".join(filter(None, (NOT_OBSERVED, entry.how))))
-    # Of what is found several times the first is shown.
-    first = {note.found: note for note in reversed(notes) if note.found}
-    found = tuple(_finding(entry, note) for note in reversed(first.values()))
-    return CheckResult(entry, binding, outcome_of(found), found)
+    first: dict[str, Finding] = {}
+    for rule, note in notes:
+        if note.found:
+            # Of what is found several times the first is shown.
+            first.setdefault(note.found, _finding(rule, note))
+    return CheckResult(entry, binding, outcome_of(first.values()), tuple(first.values()))
 
 
 def _finding(entry: Requirement, note: Note) -> Finding:
     severity: Any = "warning" if note.soft or entry.level != "MUST" else "error"
     evidence = (note.call.exchange,) if note.call is not None else ()
     return Finding(entry.id, severity, note.found, spec=entry.spec, exchanges=evidence)
-
-
-def _merged(one: CheckResult, other: CheckResult) -> CheckResult:
-    """Return the result of two rules of one requirement."""
-    found = (*one.findings, *other.findings)
-    if not found:
-        return one if one.outcome == "passed" else other
-    return dataclasses.replace(one, outcome=outcome_of(found), findings=found, reason="")
 
 
 # -- what one request shows --

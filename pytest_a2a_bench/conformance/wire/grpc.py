@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2  # noqa: F401  (registers the detail types)
 
 from pytest_a2a_bench.a2a.card import read_target
-from pytest_a2a_bench.a2a.grpc_wire import explain_grpc, open_channel
+from pytest_a2a_bench.a2a.grpc_wire import explain_grpc, load_types, open_channel
 from pytest_a2a_bench.a2a.transport import source_of
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation
@@ -58,7 +58,7 @@ class GrpcWire:
         self.url, self.version, self.tenant = target.url, target.version, target.tenant
         self._auth, self._network = target.auth, target.network
         self._redactor = Redactor(target.secrets)
-        self._types = _load(target.version)
+        self._types = load_types("0.3-proto" if target.version == "0.3" else "1.0").messages
         self._target = read_target(target.url, target.endpoint)
         self._channel = self._open()
 
@@ -117,8 +117,6 @@ class GrpcWire:
         # gRPC has no query: a key that the card wants in one can only go where all other credentials go.
         auth = request.credentials(self._auth)
         pairs = {**auth.headers, **auth.query}
-        if auth.cookies:
-            pairs["cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())
         if request.version_header is not None:
             pairs["a2a-version"] = request.version_header
         pairs.update(request.headers)
@@ -281,14 +279,3 @@ def _request_text(request: WireRequest) -> str:
     if isinstance(request.body, bytes):
         return repr(request.body)
     return dump(request.params if request.body is UNSET else request.body)
-
-
-def _load(version: str) -> Any:
-    # Each only where it is spoken: protobuf registers what is imported.
-    if version == "0.3":
-        from a2a.compat.v0_3 import a2a_v0_3_pb2
-
-        return a2a_v0_3_pb2
-    from a2a.types import a2a_pb2
-
-    return a2a_pb2

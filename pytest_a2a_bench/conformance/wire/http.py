@@ -133,8 +133,6 @@ class HttpWire:
         if request.version_header is not None:
             headers["A2A-Version"] = request.version_header
         headers.update(auth.headers)
-        if auth.cookies:
-            headers["cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())
         # Last, because checks of missing or wrong headers must win over what is otherwise right.
         headers = _override(headers, request.headers)
         query = {**auth.query, **request.query}
