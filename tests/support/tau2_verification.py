@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval, upstream
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.benchmarks.tau2.evaluate import short
-from pytest_a2a_bench.benchmarks.tau2.index import find_edition
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.messages import to_plain
@@ -37,11 +36,11 @@ Calls = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
 """Requests to a model, each with its answer (``FakeLLM``)."""
 
 
-def verify_stored(directory: Path, **settings: Any) -> list[str]:
+def verify_stored(directory: Path) -> list[str]:
     """Return how the stock tau2 differs about the trials of a results directory."""
     results = Store(directory).read_all()
     assert results
-    with StockTau2(Settings(**settings)) as stock:
+    with StockTau2(Settings()) as stock:
         return [line for result in results for line in stock.differences(result)]
 
 
@@ -53,12 +52,11 @@ class StockTau2:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._edition = find_edition(settings)
         # -P and a path: no module of ours is in the way of tau2's own. No prices from the network, no .env file.
         quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHON_DOTENV_DISABLED": "1", "LOGURU_AUTOINIT": "False"}
         root = index.find_installation().package.parent
         self._process = subprocess.Popen(
-            [sys.executable, "-P", str(SCRIPT), str(root), str(self._edition.data)],
+            [sys.executable, "-P", str(SCRIPT), str(root)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -77,7 +75,7 @@ class StockTau2:
 
         :param user: what the model that played the user was asked, with its answers; ``judge`` likewise.
         """
-        assert result.provenance["benchmark"] == self._edition.benchmark(result.key.domain)
+        assert result.provenance["benchmark"] == index.find_installation().distribution
         asked = {"user": user, "judge": judge}
         played = self._replay(make_job(result, self.settings, asked))
         found = list(_conversation(result, played, asked))
@@ -99,22 +97,16 @@ class StockTau2:
 def make_job(result: TrialResult, settings: Settings, asked: Mapping[str, Calls]) -> dict[str, Any]:
     """Return what the stock tau2 needs to play a finished trial."""
     simulation, received = result.simulation or {}, result.provenance
-    data = find_edition(settings).data
-    environment: dict[str, Any] = {"environment": {}, "recorded_tools": ()}
-    if name := received.get("retrieval"):
-        tools = find_unrepeatable(upstream.load(data=data), str(name))
-        environment = {"environment": {"retrieval_config": name}, "recorded_tools": tools}
     models = {"user": (received.get("user_llm"), llm.user_arguments(settings)),
               "judge": (received.get("judge"), {"temperature": 0.0})}  # fmt: skip
     return {
         "domain": result.key.domain,
-        "task": index.load_task_json(result.key.domain, result.key.task_id, data),
+        "task": index.load_task_json(result.key.domain, result.key.task_id),
         "messages": simulation["messages"],
         "termination_reason": simulation["termination_reason"],
         "seed": result.seed,
         "max_steps": received["max_steps"],
         "max_errors": received["max_errors"],
-        **environment,
         **{who: _player(*model, asked[who]) for who, model in models.items()},
     }
 
@@ -122,14 +114,6 @@ def make_job(result: TrialResult, settings: Settings, asked: Mapping[str, Calls]
 def _player(model: Any, args: Mapping[str, Any], calls: Calls) -> dict[str, Any] | None:
     """Return who is played by a model, with its answers."""
     return {"model": model, "args": dict(args), "answers": [answer for _, answer in calls]} if model else None
-
-
-def find_unrepeatable(tau2: upstream.Tau2, name: str) -> tuple[str, ...]:
-    """Return the tools of a retrieval configuration that ask a model or a shell, which may answer otherwise now."""
-    variant = retrieval._find(tau2, name)
-    searches = {tool: getattr(variant, member, None) for member, tool in retrieval._SEARCH_TOOLS.items()}
-    asking = [tool for tool, search in searches.items() if search and (search.type == "embedding" or search.reranker)]
-    return (*asking, *(("shell",) if getattr(variant, "shell", None) is not None else ()))
 
 
 # --- comparison -------------------------------------------------------------------------------------------------------

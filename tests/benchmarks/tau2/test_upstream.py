@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 from fake_llm import FakeLLM, Step, call, judge, say
 from finished_runs import write_run
-from llm_agent import agents_model, as_user
-from tau2_verification import StockTau2, find_unrepeatable
+from llm_agent import as_user
 from threaded_http import Handler, HttpServer
 from trials import RunTrials
 from user_agents import Speaker, served_brain
@@ -228,76 +227,6 @@ def test_leftovers_of_a_sandbox_are_removed(
     # Tools refer to the toolkit that they are of, and it to them.
     gc.collect()
     assert list(places.glob("agentic_search_*")) == []
-
-
-# --- verified ---------------------------------------------------------------------------------------------------------
-
-
-def searches(run_trials: RunTrials, wanted: Settings, *calls: Step) -> TrialResult:
-    """Hold a trial whose agent looks for documents, and then says nothing of use."""
-    steps = [*calls, *[say("One moment, please.")] * 9]
-    agents_model().play(lambda request: steps[sum(m["role"] == "assistant" for m in request["messages"][2:])])
-    [result] = run_trials(agents_model().spec, wanted, [INTERLEAVED])
-    assert result.status == "evaluated", result.error
-    return result
-
-
-def verify(result: TrialResult, wanted: Settings) -> list[str]:
-    with StockTau2(wanted) as stock:
-        return stock.differences(result)
-
-
-@pytest.fixture
-def _agents_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The agent's own model wants a key, too; its process is started with the first trial."""
-    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
-
-
-@pytest.mark.usefixtures("_agents_key")
-def test_rescoring_finds_the_same_but_for_durations(run_trials: RunTrials) -> None:
-    wanted = settings(retrieval="bm25_grep", max_steps=8)
-    result = searches(
-        run_trials, wanted, call("KB_search", {"query": "credit card"}), call("grep", {"pattern": "[Ff]ee"})
-    )
-    assert result.simulation is not None
-    found, text = [m for m in result.simulation["messages"] if m["role"] == "tool"][:2]
-    assert "[Timing: retrieval=" in found["content"]
-    # As a slower machine would have it.
-    found["content"] = found["content"].partition("[Timing: ")[0] + "[Timing: retrieval=4711ms, total=4711ms]"
-    assert verify(result, wanted) == []
-    found["content"] = found["content"].replace("Score: ", "Score: 9", 1)
-    text["content"] += " "
-    assert [line.partition(".content: ")[0] for line in verify(result, wanted)] == ["messages[3]", "messages[5]"]
-
-
-def test_a_model_that_finds_documents_is_not_asked_again(
-    embeddings: list[int], run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    wanted = settings(retrieval="openai_embeddings_grep", max_steps=8)
-    result = searches(
-        run_trials, wanted, call("KB_search", {"query": "credit card"}), call("grep", {"pattern": "[Ff]ee"})
-    )
-    assert result.simulation is not None
-    found = [m["content"] for m in result.simulation["messages"] if m["role"] == "tool"]
-    assert "Score: " in found[0]
-    # Elsewhere: no key, nobody who answers, and no embeddings that upstream keeps below the working directory.
-    monkeypatch.delenv("OPENAI_API_KEY")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    assert verify(result, wanted) == []
-    assert list(elsewhere.iterdir()) == []
-
-
-def test_tools_of_retrieval_that_cannot_be_repeated_are_known() -> None:
-    tau2 = upstream.load()
-    assert tau2.retrieval is not None
-    known = {name: find_unrepeatable(tau2, name) for name in tau2.retrieval.RETRIEVAL_VARIANTS}
-    assert all(known[name] == () for name in OFFLINE)
-    assert known["openai_embeddings_grep"] == known["bm25_reranker"] == ("KB_search",)
-    assert known["terminal_use"] == ("shell",)
-    assert known["alltools"] == ("KB_search_dense", "shell")
 
 
 # --- models -----------------------------------------------------------------------------------------------------------
