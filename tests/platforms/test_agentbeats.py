@@ -133,7 +133,7 @@ def _squeeze(text: str) -> str:
 class Purple:
     """A public agent.
 
-    :param folder: of its checkout, and ``where`` in it its program is started.
+    :param folder: of its checkout, in which its program is started.
     :param environ: how it is told its model; ``{base}`` is the URL of the model's server.
     """
 
@@ -141,7 +141,6 @@ class Purple:
     program: str
     environ: Mapping[str, str]
     arguments: tuple[str, ...] = ()
-    where: str = "."
 
 
 PURPLE = {
@@ -150,12 +149,6 @@ PURPLE = {
         "scenarios/tau2/tau2_agent.py",
         {"OPENAI_API_BASE": "{base}", "OPENAI_API_KEY": "scripted"},
         ("--agent-llm", "openai/scripted"),
-    ),
-    "soumya-batra": Purple(
-        "soumya-batra-tau2-agentbeats",
-        "src/server.py",
-        {"OPENAI_API_BASE": "{base}", "OPENAI_API_KEY": "scripted", "AGENT_LLM": "openai/scripted"},
-        where="agent-template",
     ),
     "VlaTz": Purple(
         "VlaTz-tau2-agentbeats-base-purple",
@@ -166,11 +159,6 @@ PURPLE = {
         "vvvgo-tau2-purple-agent",
         "src/server.py",
         {"OPENAI_BASE_URL": "{base}", "OPENAI_API_KEY": "scripted", "AGENT_MODEL": "scripted"},
-    ),
-    "NickoJo": Purple(
-        "NickoJo-AB-tau2-purple-agent",
-        "src/server.py",
-        {"LLM_BASE_URL": "{base}", "LLM_API_KEY": "scripted", "AGENT_MODEL": "scripted"},
     ),
 }
 
@@ -229,7 +217,7 @@ def agent(request: pytest.FixtureRequest, base: str, tmp_path: Path) -> Iterator
     command = [python_of(purple.folder), purple.program, "--host", "127.0.0.1", "--port", str(port), *purple.arguments]
     environ = {name: value.format(base=base) for name, value in purple.environ.items()}
     log = tmp_path / "agent.log"
-    with process(command, CHECKOUTS / purple.folder / purple.where, environ, log) as running:
+    with process(command, CHECKOUTS / purple.folder, environ, log) as running:
         url = f"http://127.0.0.1:{port}"
         wait_for(lambda: answers(f"{url}/.well-known/agent-card.json") or running.poll() is not None)
         assert running.poll() is None, log.read_text()[-3000:]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from controlled import PYTHON, Control
+from controlled import PYTHON
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -201,14 +201,3 @@ def test_problems_of_a_controller_are_reported(answers: Answers, complaint: str)
 def test_a_controller_that_is_not_there_is_reported() -> None:
     with pytest.raises(ControllerError, match=r"GET http://127\.0\.0\.1:9/agents: .*Connect"):
         reset("http://127.0.0.1:9")
-
-
-def test_the_token_is_shown(control: Control) -> None:
-    at = control(host="0.0.0.0", token=Secret("t0ken-of-the-platform"))
-    at.wait("running")
-    with pytest.raises(ControllerError, match="HTTP 401"):
-        reset(at.url)
-    with pytest.raises(ControllerError, match="HTTP 401"):
-        reset(at.url, Secret("another-token"))
-    assert reset(at.url, Secret("t0ken-of-the-platform")) == at.agent.url
-    assert at.agent.generation == 2

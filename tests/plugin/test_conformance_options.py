@@ -163,18 +163,6 @@ def test_each_test_is_an_item_for_each_binding(
 
 
 @pytest.mark.slow
-def test_they_are_chosen_as_all_others(bench: Bench, url: str, options: tuple[str, ...]) -> None:
-    result = bench("--a2a-endpoint", url, *options, "-k", "MINE-DONE and GRPC")
-    assert result.parseoutcomes()["passed"] == 1
-    assert "failed" not in result.parseoutcomes()
-    bench("--a2a-endpoint", url, *options, "a2a/acts::test_acts[MINE-DONE-JSONRPC]").assert_outcomes(passed=1)
-    # Without an agent to ask, and beside the others of the conformance suite.
-    found = bench("--co", "-q", "--a2a-suite", "conformance", *options).outlines
-    assert "a2a/acts::test_acts[MINE-WRONG-JSONRPC]" in found
-    assert "a2a/protocol::test_protocol[SEND-003-GRPC]" in found
-
-
-@pytest.mark.slow
 def test_in_ini_they_choose_nothing(bench: Bench, url: str, options: tuple[str, ...]) -> None:
     path = options[0].partition("acts=")[2]
     bench.makepyprojecttoml(f"[tool.a2a-bench]\nacts = '{path}'\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,35 +51,6 @@ def test_leaks_and_refusals_are_gates(bench: Bench, oracle: Bench, noop_url: str
     command("gate", "a2a-results", "--min-pass=0", "--max-metric", "over_refusal=0.05", code=1)
 
 
-@pytest.mark.slow
-def test_changes_of_a_benchmark_are_in_each_report(bench: Bench, oracle: Bench) -> None:
-    changed = (
-        "--a2a-set=crm-drift=low",
-        "--a2a-set=crm-rot=on",
-        "--a2a-set=crm-aided=on",
-        "--a2a-set=crm-scoring=fixed",
-    )
-    item = "a2a/crmarena_mini::test_mini[handle_time-00-t0]"
-    result = oracle(*changed, "--junitxml=j.xml", item)
-    assert counts(result) == {"passed": 1}
-    result.stdout.fnmatch_lines(
-        [
-            "a2a: *; *scoring fixed, answers read by rules; *CRMArena's org changed: drift low, rot",
-            "crmarena/mini (drift low, rot) *",
-            "scoring: fixed (without upstream's bugs); *",
-            "the agent was shown the general domain details too (--a2a-set crm-aided=on)",
-            "the org was changed: drift low, rot; these are not results of the plain benchmark",
-        ]
-    )
-    (case,) = junit_cases(bench.path / "j.xml").values()
-    properties = junit_properties(case)
-    assert (properties["a2a.drift"], properties["a2a.rot"], properties["a2a.scoring"]) == ("low", "True", "fixed")
-    (file,) = (bench.path / "a2a-results" / "trials").glob("*.json")
-    stored = json.loads(file.read_text())
-    assert stored["category"] == "handle_time"
-    assert (stored["provenance"]["drift"], stored["provenance"]["rot"]) == ("low", True)
-
-
 def result_of(domain: str, task_id: str, reward: float, **provenance: object) -> TrialResult:
     return TrialResult(
         TrialKey("crmarena", domain, task_id),
@@ -120,16 +90,6 @@ def published(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
-def test_a_directory_of_the_users_own(bench: Bench, published: Path) -> None:
-    result = bench(*ORACLE, "-k", "b2b", "--a2a-crm-data", str(published))
-    assert counts(result) == {"passed": 20}
-    result.stdout.fnmatch_lines(
-        ["crmarena/b2b * 20 *", "not every data file is, byte for byte, one that CRMArena published"]
-    )
-    assert "mini org is our own" not in result.stdout.str()
-
-
 @pytest.fixture
 def org(published: Path) -> Iterator[LocalOrg]:
     """The org of those tasks, which a Salesforce server has in the place of the directory."""
@@ -139,28 +99,6 @@ def org(published: Path) -> Iterator[LocalOrg]:
     found = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
     yield found
     found.close()
-
-
-@pytest.mark.slow
-def test_a_live_org_answers_the_agents_queries(
-    bench: Bench, published: Path, org: LocalOrg, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    live = ("--a2a-set=crm-org=salesforce", "--a2a-crm-data", str(published))
-    bench.makeconftest(SOLVER)
-    with serve(org, page_size=50) as server:
-        for name, value in server.environ.items():
-            monkeypatch.setenv(name, value)
-        result = bench("--a2a-endpoint", "builtin:solver", "-k", "b2b and handle_time", *live)
-        assert counts(result) == {"passed": 10}
-        result.stdout.fnmatch_lines(
-            ["*the Salesforce org has counted * of the 15,000 requests that it allows in 24 h*"]
-        )
-        queries = [line for line in server.requests if "/query/ SELECT" in line]
-        assert len(queries) >= 10
-        server.fault = "SERVER_UNAVAILABLE"
-        result = bench("--a2a-endpoint", "builtin:solver", "a2a/crmarena_b2b::test_b2b[0000-t0]", *live)
-        assert counts(result) == {"errors": 1}
-        result.stdout.fnmatch_lines(["*the agent was not judged: TransportError: Salesforce (*SERVER_UNAVAILABLE*"])
 
 
 @pytest.mark.slow
@@ -176,6 +114,7 @@ def test_each_worker_logs_in_and_keeps_its_secrets(
         monkeypatch.setenv("SALESFORCE_TEST_SERVER", server.url)
         result = bench(*solver, "-n2", "--a2a-set=crm-org=salesforce", *data)
         assert counts(result) == {"passed": 20}
+        assert len([line for line in server.requests if "/query/ SELECT" in line]) >= 20
         assert 1 <= server.logins <= 2
         assert server.attempts == server.logins
     written = "".join(path.read_text() for path in bench.path.rglob("*.json"))

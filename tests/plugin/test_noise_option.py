@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from commands import command
 from harness import Bench, verdict_of
 
@@ -50,28 +49,3 @@ def test_noise_costs_an_agent_that_does_not_read_errors(oracle: Bench) -> None:
     said = command("export", "tau2", "a2a-results", "-o", "t.json", "--agent", "noisy", code=2).err
     assert "trials with noise are no results of the benchmark" in said
     command("export", "tau2", "a2a-results", "-o", "t.json", "--agent", "plain")
-
-
-@pytest.mark.slow
-def test_noise_costs_a_careful_agent_nothing(bench: Bench) -> None:
-    assert bench.apart("--a2a-endpoint=builtin:careful", *NOISE, "-n2").ret == 0
-    assert any(events(bench.path / "a2a-results").values())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "runs", [[("-n2",)], [("-kmock and update_task_1",), ("--a2a-resume",)]], ids=["workers", "resumed"]
-)
-def test_noise_is_the_same_in_each_run_of_an_agent(bench: Bench, runs: list[tuple[str, ...]]) -> None:
-    found = []
-    whole: list[tuple[str, ...]] = [()]
-    for number, parts in enumerate([whole, runs]):
-        happened: dict[str, list[Any]] = {}
-        for part, options in enumerate(parts):
-            resumed = "--a2a-resume" in parts[-1]
-            directory = bench.path / f"r{number}-{0 if resumed else part}"
-            bench.apart("--a2a-endpoint=builtin:careful", *NOISE, f"--a2a-results={directory}", *options)
-            happened |= events(directory)
-        found.append(happened)
-    assert any(found[0].values())
-    assert found[0] == found[1]

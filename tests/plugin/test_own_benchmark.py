@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 from builtin_server import served
-from harness import ROOT, Bench, url_of, verdict_of
+from harness import Bench, url_of, verdict_of
 
 EXAMPLE = Path(__file__).parents[2] / "example_suites" / "own_benchmark"
 
@@ -87,8 +87,3 @@ def test_a_player_that_cannot_be_imported_is_named(shop: Bench, monkeypatch: pyt
     with served(f"oracle?players={player}") as agent:
         text = shop("--a2a-endpoint", agent.url, "--a2a-set=tag-trials=on", "-k", "status").stdout.str()
     assert "the player of suite 'shop' cannot be loaded from 'golds': No module named 'nowhere'" in text
-
-
-def test_nothing_of_ours_knows_it() -> None:
-    package = Path(ROOT / "pytest_a2a_bench")
-    assert not [path for path in package.rglob("*.py") if "shop" in path.read_text(encoding="utf-8").lower().split()]

@@ -34,13 +34,6 @@ def test_a_run_behind_mutual_tls(bench: Bench, place: Place, agent: RawAgent, mo
     assert all("PRIVATE KEY" not in p.read_text() for p in written)
 
 
-def test_an_authority_that_is_not_trusted_is_one_line(bench: Bench, agent: RawAgent) -> None:
-    bench.makepyfile(TEST)
-    (line,) = [line for line in bench.refused("--a2a-endpoint", agent.url).lines if line.startswith("ERROR:")]
-    assert "is not trusted" in line
-    assert line.index("--a2a-ca") < line.index("--a2a-set verify-ssl=off")
-
-
 def test_a_variable_that_ini_names_matters_once_the_agent_is_used(bench: Bench, noop_url: str) -> None:
     bench.makepyprojecttoml(f"[tool.a2a-bench]\nendpoint = '{noop_url}'\nauth-env = 'NOT_SET_HERE'\n")
     bench.makepyfile("def test_one(): pass")

@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples import rotating
 from harness import Bench, junit_cases, junit_properties
-
-from pytest_a2a_bench.benchmarks.tau2 import index
 
 # What tells two runs apart, and says nothing about what was said or judged.
 RUN = ("run_id", "started_at", "duration", "metrics", "fingerprint", "provenance")
@@ -56,12 +53,6 @@ def record_and_replay(bench: Bench, chosen: list[str], *workers: str) -> int:
 @pytest.mark.slow
 def test_a_suite_is_replayed_bit_for_bit(bench: Bench) -> None:
     assert record_and_replay(bench, ["-k", "mock"], "-n2") >= 9
-
-
-@pytest.mark.slow
-def test_airline_is_replayed_to_the_same_rewards(bench: Bench) -> None:
-    chosen = rotating([f"a2a/airline::test_airline[{t.task_id}-t0]" for t in index.load_tasks("airline")], 3)
-    assert record_and_replay(bench, chosen, "-n2") == len(chosen)
 
 
 def test_a_changed_request_is_an_error_with_the_difference_and_no_recording_is_judged(

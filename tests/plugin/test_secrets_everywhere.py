@@ -240,9 +240,3 @@ def test_nothing_is_remembered_after_a_run(desk: Bench, monkeypatch: pytest.Monk
     monkeypatch.setenv("A2A_AUTH_TOKEN", TOKEN)
     desk("-q").assert_outcomes(passed=1)
     assert KNOWN.hide(TOKEN) == TOKEN
-
-
-def test_credentials_in_the_endpoint_are_refused_without_being_shown(bench: Bench) -> None:
-    result = bench("--a2a-endpoint", f"http://me:{urllib.parse.quote(TOKEN, safe='')}@127.0.0.1:9")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert not found_in(result.stdout.str() + result.stderr.str(), TOKEN)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from commands import command
@@ -16,11 +14,7 @@ from one_test import in_one_test
 from raw_agent import RawAgent, Request, raw_agent, response
 
 from pytest_a2a_bench import schemas
-from pytest_a2a_bench.errors import TrialCancelledError
-from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.plugin.schedule import Schedule
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.trials.stopping import Limits
 
 OPEN = "the breaker is open since desk/front/refused#0: HTTP 401 Unauthorized"
 
@@ -252,46 +246,3 @@ def pytest_terminal_summary(terminalreporter):
     assert "a2a benchmark summary" in out
     assert "1 passed" in out.splitlines()[-1]
     assert "Traceback" not in out
-
-
-# What comes of trials when a run stops, or one comes back after it was given up. No pytest runs here.
-
-
-KEYS = [TrialKey("desk", "front", str(number)) for number in range(3)]
-
-
-class Held:
-    """In place of the runner: holds a conversation until it is cancelled; ``began`` says whether one is held."""
-
-    def __init__(self) -> None:
-        self.limits = Limits(3600.0)
-        self.began = threading.Event()
-
-    def run(self, key: TrialKey, cancel: threading.Event) -> TrialResult:
-        self.began.set()
-        cancel.wait()
-        return TrialResult(key, "infrastructure_error")
-
-    def cancel_all(self) -> None: ...
-
-    def give_up(self, key: TrialKey) -> TrialResult | None:
-        return None
-
-
-def test_waiters_for_an_unstarted_trial_are_notified_when_the_run_stops() -> None:
-    runner: Any = Held()
-    schedule = Schedule(runner, 1, KEYS[:1], lambda: None)
-    assert runner.began.wait(60)
-    ended: list[Exception] = []
-
-    def ask() -> None:
-        try:
-            schedule.result(KEYS[1])
-        except Exception as error:
-            ended.append(error)
-
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    schedule.stop()
-    asking.join(60)
-    assert [type(error) for error in ended] == [TrialCancelledError]

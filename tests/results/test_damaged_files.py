@@ -190,30 +190,6 @@ def root_of(path: Path) -> Path:
     return next(parent for parent in path.parents if (parent / "baseline.json").exists())
 
 
-@in_one_test(("kind", "command"), READERS)
-def test_a_directory_or_an_unreadable_file_in_its_place(
-    copied: Callable[[], dict[str, Path]], kind: str, command: str
-) -> None:
-    files = copied()
-    path, root = files[kind], root_of(files[kind])
-    content = path.read_bytes()
-    path.unlink()
-    path.mkdir()
-    code, _, err = run(*COMMANDS[command](root))
-    if kind != "baseline":  # a baseline may be a directory
-        assert f"{path}" in err
-        assert "it cannot be read: Is a directory" in err
-    assert (code, err.count("\n")) == (2, 1)
-    if os.geteuid() == 0:
-        return
-    path.rmdir()
-    path.write_bytes(content)
-    path.chmod(0)
-    code, _, err = run(*COMMANDS[command](root))
-    assert (code, err.count("\n")) == (2, 1)
-    assert "cannot be read: Permission denied" in err
-
-
 # --- mutations --------------------------------------------------------------------------------------------------------
 
 VALUES: tuple[object, ...] = (

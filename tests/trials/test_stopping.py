@@ -78,25 +78,6 @@ def test_the_count_starts_again_where_the_card_answers() -> None:
 ENDS = st.lists(st.sampled_from([None, DOWN, GONE, REFUSED, NO_KEY, ProtocolError("x"), JudgeMissingError("x")]))
 
 
-@given(ends=ENDS, limit=st.integers(1, 4))
-def test_it_asks_only_after_a_row_of_the_same(ends: list[Exception | None], limit: int) -> None:
-    breaker = Breaker(limit, most=1_000)
-    counted: list[type[Exception] | None] = []
-    for error in ends:
-        step = breaker.note(error)
-        if isinstance(error, JudgeMissingError):
-            assert step == "go on"
-            continue
-        if error is REFUSED:
-            assert step == "stop"
-            continue
-        counted.append(type(error) if error is not None else None)
-        row = counted[-limit:]
-        is_row = len(row) == limit and row[0] is not None and len(set(row)) == 1
-        expected = ("stop" if error is NO_KEY else "ask the agent") if is_row else "go on"
-        assert step == expected
-
-
 @given(ends=ENDS)
 def test_switched_off_it_never_opens(ends: list[Exception | None]) -> None:
     breaker = Breaker(0)
