@@ -257,7 +257,6 @@ def _advice(wish: _starter.TasksWish, turn: float | None) -> Iterator[str]:
         table.append([f"{trials}{' *' if trials == wish.trials else ''}", f"{in_all:,}", took, *chances])
     yield from aligned(table)
     yield f"* as written; the time is that of {TURNS} turns a conversation, {wish.concurrency} at once"
-    yield "a run with --a2a-baseline begins with how often it tells a drop"
     yield (
         f"doing nothing solves tasks, too, so that a floor has to be above it; how many: pytest --a2a-endpoint "
         f"builtin:noop --a2a-suite {shlex.quote(wish.domain)} --a2a-min-pass 0 --a2a-results a2a-results/noop"

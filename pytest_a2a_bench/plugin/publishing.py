@@ -209,7 +209,7 @@ def _spent(latencies: list[float], usage: Usage) -> Mapping[str, Any]:
     }
 
 
-# -- statistical power and expected cost, shown once the trials are known --
+# -- what a run may prove and its expected cost, shown once the trials are known --
 
 
 def outlook_lines(run: BenchRun, keys: Sequence[TrialKey], workers: int = 1) -> Iterator[str]:
@@ -231,8 +231,7 @@ def outlook_lines(run: BenchRun, keys: Sequence[TrialKey], workers: int = 1) -> 
     if baseline is not None and names:
         each = max(1, len(counted) // len(names))
         at_once = max(run.settings.concurrency, workers)
-        for line in compare.outlook(baseline, names, each, thresholds.max_drop, at_once):
-            yield f"a2a: {line}"
+        yield f"a2a: {compare.outlook(baseline, names, each, thresholds.max_drop, at_once)}"
     if run.plan.order:
         yield "a2a: trials run in a drawn order, as long as a gate that counts them is not decided; these are the most"
 

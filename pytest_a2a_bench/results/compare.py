@@ -1,5 +1,6 @@
-"""Two runs, or the agents of one run, compared: paired by task, per domain and over all; and what a comparison could
-show, and would cost, before a run. Pure.
+"""Two runs, or the agents of one run, compared: paired by task, per domain and over all. Pure.
+
+A plan of a run is there, too: its price, and how many trials would prove something.
 
 Every number is over the trials that were evaluated; tasks that only one run has, or that have errors only in one, are
 named.
@@ -8,19 +9,18 @@ named.
 from __future__ import annotations
 
 import dataclasses
-import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb, sqrt
-from statistics import NormalDist, mean, stdev
+from statistics import NormalDist
 from typing import Any, Literal
 
 from pytest_a2a_bench.model import TrialResult, dollars
 from pytest_a2a_bench.model.messages import numbered
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences
-from pytest_a2a_bench.results.inference import LEVEL, POWER, Interval, PairedTask
+from pytest_a2a_bench.results.inference import Interval, PairedTask
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.text import p_value
 
@@ -371,93 +371,6 @@ def _decided(side: Baseline, *, success: bool) -> Baseline:
     return Baseline({name: TaskRecord((*r.outcomes, *(success,) * r.errors)) for name, r in side.tasks.items()})
 
 
-RUNS = 200
-"""Simulated runs behind each chance; its standard error is at most 3.5 points."""
-
-TRIALS = (1, 2, 4, 8, 16, 32)
-"""Trials of each task that a plan looks at."""
-
-_PRIOR = 0.5
-"""How many trials at the average rate each task's own are joined by: a single success is no certainty."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A task of a baseline: its smoothed success rate, and the baseline's trials of it."""
-
-    rate: float
-    before: int
-
-
-@dataclass(frozen=True, slots=True)
-class Chances:
-    """How often a run is said to ``pass``, to have ``regressed``, or shows signs of a drop, or no sign of one.
-
-    The rest are runs that could not have shown any.
-    """
-
-    passes: float
-    regressed: float
-    signs: float
-    no_sign: float
-
-
-def tasks_of(baseline: Baseline) -> list[Task]:
-    """Return the tasks of a baseline with their smoothed rates."""
-    found = [record.outcomes for record in baseline.tasks.values() if record.outcomes]
-    average = sum(map(sum, found)) / sum(map(len, found))
-    return [Task((sum(o) + _PRIOR * average) / (len(o) + _PRIOR), len(o)) for o in found]
-
-
-def chances(
-    tasks: Sequence[Task], trials: int, allowed: float, drop: float = 0.0, runs: int = RUNS, seed: int = inference.SEED
-) -> Chances:
-    """Return the gate's verdicts on an agent whose rate fell by ``drop``, on every task by the same factor.
-
-    :param trials: of each task.
-    """
-    source = random.Random(seed)
-    factor = 1 - drop * len(tasks) / max(sum(t.rate for t in tasks), 1e-9)
-    found = {"pass": 0, "regressed": 0, SIGNS: 0, NO_SIGN: 0}
-    for _ in range(runs):
-        pairs = [
-            PairedTask(
-                t.before, _successes(source, t.rate, t.before), trials, _successes(source, t.rate * factor, trials)
-            )
-            for t in tasks
-        ]
-        low, high = quick_interval(pairs)
-        if low > allowed:
-            found["regressed"] += 1
-        elif high <= allowed:
-            found["pass"] += 1
-        elif inference.paired_p(pairs) < LEVEL:
-            found[SIGNS] += 1
-        elif could_show(pairs):
-            found[NO_SIGN] += 1
-    return Chances(*(found[name] / runs for name in ("pass", "regressed", SIGNS, NO_SIGN)))
-
-
-def quick_interval(pairs: Sequence[PairedTask]) -> Interval:
-    """Return about the result of :func:`.inference.drop_interval`: by the normal law in place of the bootstrap."""
-    step = 1 / min(min(t.before, t.after) for t in pairs)
-    exact = [t.drop for t in pairs]
-    drops = [*exact, step, -step]
-    half = stdev(drops) / sqrt(len(drops)) * inference.student(max(1, len(pairs) - 1))
-    half += 0.5 / (len(pairs) * max(max(t.before, t.after) for t in pairs))
-    rarest = inference.rare_limit(exact, step), -inference.rare_limit([-d for d in exact], step)
-    return Interval(min(mean(drops) - half, rarest[1]), max(mean(drops) + half, rarest[0]))
-
-
-def trials_needed(tasks: Sequence[Task], allowed: float, power: float = POWER) -> int | None:
-    """Return how many trials of each task, in both runs, let an unchanged agent pass that often; None beyond 32."""
-    for trials in TRIALS:
-        both = [Task(task.rate, max(task.before, trials)) for task in tasks]
-        if chances(both, trials, allowed, runs=RUNS // 4).passes >= power:
-            return trials
-    return None
-
-
 def floor_chance(rate: float, floor: float, trials: int) -> float:
     """Return how often so many trials of a true rate measure at least the floor."""
     need = next(ok for ok in range(trials + 2) if ok > trials or ok / trials >= floor - 1e-12)
@@ -477,32 +390,20 @@ def price(conversations: int, baseline: Baseline | None, at_once: int = 1) -> st
     return words
 
 
-def outlook(baseline: Baseline, names: Sequence[str], trials: int, allowed: float, at_once: int = 1) -> Iterator[str]:
-    """Describe in two lines the power of a run with a baseline, and its price.
+def outlook(baseline: Baseline, names: Sequence[str], trials: int, allowed: float, at_once: int = 1) -> str:
+    """Return the price of a run with a baseline, and how many trials would prove that nothing fell, in words.
 
     :param names: its tasks, as the baseline calls them.
     :param trials: of each.
     :param at_once: conversations in flight.
     """
-    known = Baseline({name: baseline.tasks[name] for name in names if name in baseline.tasks})
-    if not known.trials:
-        return
-    tasks = tasks_of(known)
-    now, fallen = chances(tasks, trials, allowed), chances(tasks, trials, allowed, 0.2)
-    yield (
-        f"{count(len(tasks), 'task')} x {trials}: {price(len(names) * trials, baseline, at_once)}; an unchanged agent "
-        f"shows no sign of a drop in {now.passes + now.no_sign:.0%} of such runs, and is proven to be within "
-        f"{allowed:g} in {now.passes:.0%}; a drop of 0.2 is surely one in {fallen.regressed:.0%}, and shows in "
-        f"{fallen.regressed + fallen.signs:.0%}"
-    )
-    if now.passes < POWER:
-        enough = trials_needed(tasks, allowed)
-        if enough is None:
-            yield f"{TRIALS[-1]} trials of each do not prove it in {POWER:.0%}: run more tasks, or allow more"
-        else:
-            cost = price(len(names) * enough, baseline, at_once)
-            yield f"{enough} trials of each, in the baseline too, prove it in {POWER:.0%}: {cost}"
-
-
-def _successes(source: random.Random, chance: float, trials: int) -> int:
-    return sum(source.random() < chance for _ in range(trials))
+    text = f"{count(len(names), 'task')} x {trials}: {price(len(names) * trials, baseline, at_once)}"
+    known = [baseline.tasks[name].outcomes for name in names if name in baseline.tasks]
+    # A single trial of a task does not tell how much its outcomes vary.
+    if allowed > 0 and known and min(map(len, known)) > 1:
+        enough = inference.trials_to_tell([PairedTask(len(o), sum(o), 0, 0) for o in known], allowed)
+        has = min(trials, *map(len, known))
+        text += f"; to prove that an unchanged agent is within {allowed:g}, {inference.enough_words(enough, has)}"
+        if enough > trials:
+            text += f": {price(len(names) * enough, baseline, at_once)}"
+    return text

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.results import compare, inference
+from pytest_a2a_bench.results.baseline import Baseline, TaskRecord
 from pytest_a2a_bench.results.inference import (
     Interval,
     PairedTask,
@@ -296,8 +297,12 @@ def test_of_many_tasks_a_formula_says_what_the_bootstrap_does(
     assert by_formula == pytest.approx(by_resamples, abs=0.15 * error)
 
 
-def test_a_plan_promises_no_missing_sign_where_trials_could_not_show_one() -> None:
-    few = compare.chances([compare.Task(0.5, 1)] * 3, 1, 0.05)
-    assert (few.no_sign, few.signs) == (0, 0), "three trials cannot show a drop"
-    enough = compare.chances([compare.Task(0.5, 4)] * 20, 4, 0.05)
-    assert enough.no_sign > 0.5
+def test_a_plan_names_its_price_and_the_trials_that_would_prove_something() -> None:
+    names = [f"d/s/{i}" for i in range(20)]
+    four = Baseline(dict.fromkeys(names, TaskRecord((True, False, True, False))), cost_usd=0.01)
+    assert compare.outlook(four, names, 4, 0.05) == (
+        "20 tasks x 4: 80 conversations, $0.80; to prove that an unchanged agent is within 0.05, about 86 trials of "
+        "each task in both runs would be enough (there are 4): 1,720 conversations, $17.20"
+    )
+    one = Baseline(dict.fromkeys(names, TaskRecord((True,))))
+    assert compare.outlook(one, names, 4, 0.05) == "20 tasks x 4: 80 conversations"
