@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 from one_test import in_one_test
 
-from pytest_a2a_bench.conformance.acts.assertions import mismatches, named_mismatches, stream_mismatches, view
+from pytest_a2a_bench.conformance.acts.assertions import (
+    mismatches,
+    named_mismatches,
+    sentence,
+    stream_mismatches,
+    view,
+)
 from pytest_a2a_bench.conformance.acts.document import CollectionMatch, ExpectStream, NamedAssertion
 from pytest_a2a_bench.conformance.acts.values import MISSING, Scope, Unresolved, Until, at, every_at
 
@@ -13,7 +19,7 @@ TASK = {"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}, "artifact
 
 
 def wrong(assertion: Any, value: Any) -> list[str]:
-    return [str(one) for one in mismatches(assertion, value)]
+    return [sentence(one) for one in mismatches(assertion, value)]
 
 
 @in_one_test(
@@ -131,7 +137,7 @@ def test_events_of_a_stream() -> None:
     )
     assert stream_mismatches(right, events) == []
     strict = ExpectStream(min_count=4, each_event={"status": {"exists": True}}, events=[{"index": 5, "task": {}}])
-    assert [str(one) for one in stream_mismatches(strict, events)] == [
+    assert [sentence(one) for one in stream_mismatches(strict, events)] == [
         "the stream is 3 events",
         "event 5 is not there",
         "event 0.status is missing",

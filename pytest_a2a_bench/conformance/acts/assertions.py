@@ -9,32 +9,17 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance.acts.document import ExpectStream, NamedAssertion
 from pytest_a2a_bench.conformance.acts.values import MISSING, at, every_at
 from pytest_a2a_bench.conformance.protocol.payloads import spelled_state
+from pytest_a2a_bench.conformance.protocol.streams import Problem
 from pytest_a2a_bench.conformance.variants import enum_of
 from pytest_a2a_bench.text import one_line
 
 _SHOWN = 160
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """One assertion that does not hold.
-
-    :param path: where, such as ``task.status.state``; empty for the whole answer.
-    """
-
-    path: str
-    expected: str
-    found: str
-
-    def __str__(self) -> str:
-        return f"{self.path or 'the answer'} is {self.found}"
 
 
 def _is_number(value: Any) -> bool:
@@ -117,23 +102,31 @@ def shown(value: Any) -> str:
     return one_line(repr(value), _SHOWN)
 
 
-def mismatches(assertion: Any, value: Any, path: str = "") -> list[Mismatch]:
-    """Return the assertions that a value, which may be :data:`~.values.MISSING`, does not meet."""
+def sentence(problem: Problem) -> str:
+    """Describe a value that is not as asserted."""
+    return f"{problem.pointer or 'the answer'} is {problem.found}"
+
+
+def mismatches(assertion: Any, value: Any, path: str = "") -> list[Problem]:
+    """Return the assertions that a value, which may be :data:`~.values.MISSING`, does not meet.
+
+    The pointer of each is a path such as ``task.status.state``, empty for the whole answer.
+    """
     if isinstance(assertion, Mapping):
         # An empty mapping asserts that there is a value.
         if not assertion and value is MISSING:
-            return [Mismatch(path, "something", shown(value))]
+            return [Problem(path, shown(value), "something")]
         return [m for key, argument in assertion.items() for m in _keyed(key, argument, value, path)]
     if isinstance(assertion, list):
         return _by_position(assertion, value, path)
-    return [] if _same(assertion, value) else [Mismatch(path, repr(assertion), shown(value))]
+    return [] if _same(assertion, value) else [Problem(path, shown(value), repr(assertion))]
 
 
-def _keyed(key: str, argument: Any, value: Any, path: str) -> list[Mismatch]:
+def _keyed(key: str, argument: Any, value: Any, path: str) -> list[Problem]:
     if key in OPERATORS and OPERATORS[key][0](argument):
         if OPERATORS[key][1](argument, value):
             return []
-        return [Mismatch(path, f"{key}: {shown(argument)}", shown(value))]
+        return [Problem(path, shown(value), f"{key}: {shown(argument)}")]
     if key == _ITEMS and isinstance(argument, Mapping | list):
         if isinstance(argument, list) or not isinstance(value, list):
             return _by_position(argument if isinstance(argument, list) else [argument], value, path)
@@ -142,16 +135,16 @@ def _keyed(key: str, argument: Any, value: Any, path: str) -> list[Mismatch]:
     return mismatches(argument, inner, f"{path}.{key}" if path else key)
 
 
-def _by_position(assertions: Sequence[Any], value: Any, path: str) -> list[Mismatch]:
+def _by_position(assertions: Sequence[Any], value: Any, path: str) -> list[Problem]:
     if not isinstance(value, list):
-        return [Mismatch(path, "an array", shown(value))]
+        return [Problem(path, shown(value), "an array")]
     found = [m for n, a in enumerate(assertions[: len(value)]) for m in mismatches(a, value[n], f"{path}[{n}]")]
     # A missing element is reported as a whole, and not member by member.
     missing = ((n, a) for n, a in enumerate(assertions[len(value) :], len(value)) if mismatches(a, MISSING))
-    return found + [Mismatch(f"{path}[{n}]", shown(a), shown(MISSING)) for n, a in missing]
+    return found + [Problem(f"{path}[{n}]", shown(MISSING), shown(a)) for n, a in missing]
 
 
-def named_mismatches(assertion: NamedAssertion, source: Any) -> list[Mismatch]:
+def named_mismatches(assertion: NamedAssertion, source: Any) -> list[Problem]:
     """Return the mismatches of a named assertion on the value of its source."""
     path = assertion.path
     if assertion.match is not None:
@@ -171,7 +164,7 @@ def named_mismatches(assertion: NamedAssertion, source: Any) -> list[Mismatch]:
     if not wrong:
         return []
     words = {"any": "one that is", "all": "every one", "none": "none that is"}[kind]
-    return [Mismatch(where, f"{words} {shown(match.match)}", f"{len(found)} values: {shown(found)}")]
+    return [Problem(where, f"{len(found)} values: {shown(found)}", f"{words} {shown(match.match)}")]
 
 
 # --- streams (section 7 of the draft) ---------------------------------------------------------------------------------
@@ -199,14 +192,14 @@ def view(event: Any) -> Any:
     return event
 
 
-def stream_mismatches(expect: ExpectStream, views: Sequence[Any]) -> list[Mismatch]:
+def stream_mismatches(expect: ExpectStream, views: Sequence[Any]) -> list[Problem]:
     """Return the mismatches of a stream's events, as :func:`view` returns them."""
-    found: list[Mismatch] = []
+    found: list[Problem] = []
     count = len(views)
     if expect.min_count is not None and count < expect.min_count:
-        found.append(Mismatch("the stream", f"at least {expect.min_count} events", f"{count} events"))
+        found.append(Problem("the stream", f"{count} events", f"at least {expect.min_count} events"))
     if expect.max_count is not None and count > expect.max_count:
-        found.append(Mismatch("the stream", f"at most {expect.max_count} events", f"{count} events"))
+        found.append(Problem("the stream", f"{count} events", f"at most {expect.max_count} events"))
     if expect.ordering is not None:
         found += _out_of_order(views)
     for position, event in enumerate(expect.events):
@@ -220,19 +213,19 @@ def stream_mismatches(expect: ExpectStream, views: Sequence[Any]) -> list[Mismat
     return found
 
 
-def _one(assertion: Mapping[str, Any], views: Sequence[Any], where: str) -> list[Mismatch]:
+def _one(assertion: Mapping[str, Any], views: Sequence[Any], where: str) -> list[Problem]:
     if not views:
-        return [Mismatch(where, repr(assertion), "not there")]
+        return [Problem(where, "not there", repr(assertion))]
     return mismatches(assertion, views[0], where)
 
 
-def _event(event: Mapping[str, Any], position: int, views: Sequence[Any]) -> list[Mismatch]:
+def _event(event: Mapping[str, Any], position: int, views: Sequence[Any]) -> list[Problem]:
     wanted = {name: value for name, value in event.items() if name not in _ABOUT}
     if event.get("match") == "any_position":
         if any(not mismatches(wanted, seen) for seen in views):
             return []
         about = event.get("description") or repr(wanted)
-        return [Mismatch("no event", str(about), f"such among {len(views)}")]
+        return [Problem("no event", f"such among {len(views)}", str(about))]
     index = event.get("index", position)
     return _one(wanted, views[index : index + 1], f"event {index}")
 
@@ -243,14 +236,14 @@ def _states(views: Sequence[Any]) -> Iterator[tuple[int, str]]:
             yield number, state
 
 
-def _out_of_order(views: Sequence[Any]) -> list[Mismatch]:
+def _out_of_order(views: Sequence[Any]) -> list[Problem]:
     # Only the transitions that the draft forbids; its list of allowed ones lacks some that the protocol allows.
     found, before = [], ""
     for number, state in _states(views):
         if before and state != before:
             if before in _TERMINAL:
-                found.append(Mismatch(f"event {number}", f"nothing after {before}", state))
+                found.append(Problem(f"event {number}", state, f"nothing after {before}"))
             elif state == _FIRST:
-                found.append(Mismatch(f"event {number}", f"no way back from {before}", state))
+                found.append(Problem(f"event {number}", state, f"no way back from {before}"))
         before = state
     return found

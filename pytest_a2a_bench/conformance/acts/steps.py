@@ -16,9 +16,9 @@ from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.conformance import data
 from pytest_a2a_bench.conformance.acts.assertions import (
-    Mismatch,
     mismatches,
     named_mismatches,
+    sentence,
     shown,
     stream_mismatches,
     view,
@@ -45,6 +45,7 @@ from pytest_a2a_bench.conformance.card.fetch import find_card
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import BINDING_OF, Exchange
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, NEVER_CALLED, SENDING, STREAMING
+from pytest_a2a_bench.conformance.protocol.streams import Problem
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late
 from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, UNSET, NoAnswer, WireReply
 from pytest_a2a_bench.errors import A2ABenchError
@@ -256,7 +257,7 @@ class _Run:
             if found := self._named(assertion):
                 self._report(f"assertion {assertion.id or assertion.source}", found, replies)
 
-    async def _ask(self, step: AskingStep) -> tuple[Answer, list[Mismatch]]:
+    async def _ask(self, step: AskingStep) -> tuple[Answer, list[Problem]]:
         """Ask a step, and return its answer with its mismatches."""
         answer = await self._asked(step)
         if answer.status is None and not (answer.events or is_late(answer.reply.exchange)):
@@ -279,7 +280,7 @@ class _Run:
         auth = _ABOUT_CREDENTIALS not in self._case.test.tags
         return await _call_raw(self._ctx, raw, reading, is_stream=stream is not None, auth=auth)
 
-    async def _until(self, repeat: Repeat, step: AskingStep, answer: Answer) -> tuple[Answer, Mismatch | None]:
+    async def _until(self, repeat: Repeat, step: AskingStep, answer: Answer) -> tuple[Answer, Problem | None]:
         """Ask again until the condition holds, and return the last answer, with a mismatch where it never did."""
         condition = Until(str(self._scope.fill(repeat.until)))
         for pause in repeat.pauses:
@@ -290,42 +291,42 @@ class _Run:
         if condition.holds(answer.source):
             return answer, None
         tried = f"not so after {repeat.max_attempts} attempts: {shown(answer.source)}"
-        return answer, Mismatch("", repeat.until, tried)
+        return answer, Problem("", tried, repeat.until)
 
-    def _wrong(self, step: AskingStep, answer: Answer) -> list[Mismatch]:
-        found: list[Mismatch] = []
+    def _wrong(self, step: AskingStep, answer: Answer) -> list[Problem]:
+        found: list[Problem] = []
         is_raw = isinstance(step, RawStep)
         if step.expect_error is not None:
             found += _wrong_error(self._scope.fill_form(step.expect_error), answer)
         elif step.expect_stream is not None:
             found += _wrong_stream(self._scope.fill_form(step.expect_stream), answer)
         elif not is_raw and (answer.reply.error is not None or answer.reply.problem):
-            found.append(Mismatch("", "a result", answer.reply.describe()))
+            found.append(Problem("", answer.reply.describe(), "a result"))
         if step.expect is not None and (is_raw or not found):
             found += _wrong_answer(self._scope.fill_form(step.expect), answer)
         return found
 
-    def _capture(self, step: AskingStep, answer: Answer) -> list[Mismatch]:
+    def _capture(self, step: AskingStep, answer: Answer) -> list[Problem]:
         self._scope.add(step.id, "response", answer.source)
         for name, path in step.capture.items():
             # Of a stream, the first event that has it.
             roots = [answer.source, *(answer.events or ())]
             value = next((v for root in roots if (v := at(root, path)) is not MISSING), MISSING)
             if value is MISSING:
-                return [Mismatch(path, f"something to keep as {name}", "not there")]
+                return [Problem(path, "not there", f"something to keep as {name}")]
             self._scope.add(step.id, name, value)
         return []
 
-    def _named(self, assertion: NamedAssertion) -> list[Mismatch]:
+    def _named(self, assertion: NamedAssertion) -> list[Problem]:
         return named_mismatches(self._scope.fill_form(assertion), self._scope.source(assertion.source))
 
-    def _report(self, where: str, found: list[Mismatch], replies: list[WireReply], step: Step | None = None) -> None:
+    def _report(self, where: str, found: list[Problem], replies: list[WireReply], step: Step | None = None) -> None:
         why = _doubt(self._case.test.id, step, replies[-1]) if step is not None and replies else ""
         # A test that contradicts the specification gives a warning.
         record = self._ctx.warn if why else self._ctx.fail
         for mismatch in found[:_SHOWN]:
             expected = f"{mismatch.expected} (the test in {self._case.where})"
-            record(f"{where}: {mismatch}{f'; but {why}' if why else ''}", *replies, expected=expected)
+            record(f"{where}: {sentence(mismatch)}{f'; but {why}' if why else ''}", *replies, expected=expected)
 
 
 def _environment(name: str) -> str | None:
@@ -338,7 +339,7 @@ def _environment(name: str) -> str | None:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def _wrong_answer(expect: Expect, answer: Answer) -> list[Mismatch]:
+def _wrong_answer(expect: Expect, answer: Answer) -> list[Problem]:
     found = mismatches(expect.status, answer.status, "the status") if expect.status is not None else []
     for name, assertion in expect.headers.items():
         found += mismatches(assertion, answer.reply.headers.get(name.lower(), MISSING), f"the header {name}")
@@ -347,31 +348,31 @@ def _wrong_answer(expect: Expect, answer: Answer) -> list[Mismatch]:
     return found
 
 
-def _wrong_stream(expect: ExpectStream, answer: Answer) -> list[Mismatch]:
+def _wrong_stream(expect: ExpectStream, answer: Answer) -> list[Problem]:
     reply = answer.reply
     if reply.error is not None and not answer.events:
-        return [Mismatch("", "a stream", reply.describe())]
+        return [Problem("", reply.describe(), "a stream")]
     # Events of a raw step are whole documents, and an error may be expected among them.
     wanted = [event for event in (*expect.events, expect.final_event, expect.each_event) if event is not None]
     if reply.error is not None and not any("error" in event for event in wanted):
-        return [Mismatch("the stream", "no error", f"ended by {reply.describe()}; {len(reply.events)} events had come")]
+        return [Problem("the stream", f"ended by {reply.describe()}; {len(reply.events)} events had come", "no error")]
     if reply.problem:
-        return [Mismatch("the stream", "complete", f"not: {reply.problem}; {len(reply.events)} events had come")]
+        return [Problem("the stream", f"not: {reply.problem}; {len(reply.events)} events had come", "complete")]
     return stream_mismatches(expect, answer.events or [])
 
 
-def _wrong_error(expect: ExpectError, answer: Answer) -> list[Mismatch]:
+def _wrong_error(expect: ExpectError, answer: Answer) -> list[Problem]:
     error = answer.reply.error
     if error is None:
         wanted = f"an error {expect.error_type}" if expect.error_type is not None else "an error"
         found = answer.reply.describe() if answer.reply.problem else f"no error: {answer.reply.describe()}"
-        return [Mismatch("", wanted, found)]
-    wrong: list[Mismatch] = []
+        return [Problem("", found, wanted)]
+    wrong: list[Problem] = []
     if expect.error_type is not None:
         # A status alone is that of several errors, and the expected one may be among them.
         names: list[Any] = [name for name, ours in ERROR_TYPES.items() if error.may_be(ours)]
         if all(mismatches(expect.error_type, name) for name in names or [error.name or MISSING]):
-            wrong.append(Mismatch("the error", str(expect.error_type), str(error)))
+            wrong.append(Problem("the error", str(error), str(expect.error_type)))
     info = error.detail(ERROR_INFO)
     raw = as_object(error.raw)
     for name, assertion, value in (

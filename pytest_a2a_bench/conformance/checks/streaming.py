@@ -88,7 +88,7 @@ async def message_stream_is_one_event(ctx: Context) -> None:
     if events[0].kind != "message":
         ctx.skip(f"the scenario message gives a {events[0].kind or 'stream of no known kind'}, not a Message")
     ctx.report_problems(order_of_kinds(reply.events), reply)
-    await _ends_in_time(ctx, reply, "of the Message")
+    await _ends_in_time(ctx, reply, "the Message")
 
 
 async def ends_with_the_task(ctx: Context) -> None:
@@ -99,7 +99,7 @@ async def ends_with_the_task(ctx: Context) -> None:
         return
     last = next((event.state for event in reversed(events) if event.state), "")
     if last in TERMINAL:
-        await _ends_in_time(ctx, reply, last)
+        await _ends_in_time(ctx, reply, f"the state {last}")
     elif not reply.ended and last in RUNNING | INTERRUPTED:
         # The time limit is ours: that a task is slow is no defect.
         if not ctx.state and last in RUNNING:
@@ -146,14 +146,14 @@ async def _following(
     return watching, named
 
 
-async def _ends_in_time(ctx: Context, reply: WireReply, state: str) -> None:
+async def _ends_in_time(ctx: Context, reply: WireReply, end: str) -> None:
     # From the last event on: how long the task took does not matter.
     waited = _open_after(reply)
     if reply.problem or waited > await ctx.allow(END_SECONDS):
-        found = f"the stream stayed open for {waited:.1f} s after the state {state}"
-        ctx.fail(found.replace("state of", "end of"), reply, expected="the end of the stream at the terminal state")
+        found = f"the stream stayed open for {waited:.1f} s after {end}"
+        ctx.fail(found, reply, expected="the end of the stream at the terminal state")
     elif not reply.ended:
-        ctx.skip(f"agent or machine are too busy to tell how long a stream is open after the state {state}")
+        ctx.skip(f"agent or machine are too busy to tell how long a stream is open after {end}")
 
 
 async def ends_after_the_answer(ctx: Context) -> None:
@@ -418,7 +418,7 @@ async def subscription_ends_with_the_task(ctx: Context) -> None:
         found = f"the last state in the stream is {state or 'none'}; the stream {end}"
         ctx.fail(found, seen.one, seen.stored)
     else:
-        await _ends_in_time(ctx, seen.one, state)
+        await _ends_in_time(ctx, seen.one, f"the state {state}")
 
 
 async def no_gap(ctx: Context) -> None:

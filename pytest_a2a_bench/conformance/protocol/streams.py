@@ -157,9 +157,8 @@ def nothing_after_terminal(raws: Sequence[Any]) -> list[Problem]:
     for number, event in enumerate(read_events(raws)):
         repeats = event.kind == "task" and event.state == ended
         if ended and not repeats:
-            found = f"event {number} ({event.kind or 'unknown'} {event.state}) follows the state {ended}".replace(
-                " )", ")"
-            )
+            what = " ".join(filter(None, (event.kind or "unknown", event.state)))
+            found = f"event {number} ({what}) follows the state {ended}"
             return [Problem(f"/{number}", found, "nothing after a terminal state")]
         if event.state in TERMINAL:
             ended = event.state

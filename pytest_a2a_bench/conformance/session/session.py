@@ -28,6 +28,7 @@ from pytest_a2a_bench.conformance.wire.http import open_wire
 from pytest_a2a_bench.conformance.wire.reply import UNSET, NoAnswer, SkipCheck, Wire, WireReply, WireRequest
 from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, ProtocolError
+from pytest_a2a_bench.results.stats import count
 
 T = TypeVar("T")
 
@@ -80,11 +81,7 @@ class Session:
     :param siblings: all sessions of the agent, by (binding, version); shared between them.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        siblings: dict[tuple[str, str], Session] | None = None,
-    ) -> None:
+    def __init__(self, target: Target, siblings: dict[tuple[str, str], Session] | None = None) -> None:
         self.target = target
         self.shared: Cache = Cache()
         self.created_tasks: dict[str, bool] = {}
@@ -111,21 +108,29 @@ class Session:
         :raises SkipCheck: if the binding has no form for the request.
         """
         started = time.monotonic()
-        reply = await self._call_noting(request)
+        reply = await self._exchange(request)
         self.health.note(started, reply)
         self.steadiness.note(request, reply, self.created_tasks)
         return reply
 
-    async def _call_noting(self, request: WireRequest) -> WireReply:
+    async def _exchange(self, request: WireRequest) -> WireReply:
+        """Send a request, and remember what it makes on the agent."""
+        name = _message_id(request)
         try:
-            reply = await self._call(request)
+            # Streams last as long as their task; counted among the slots they would starve the short requests.
+            async with contextlib.nullcontext() if request.stream else self._slots:
+                if name:
+                    # Until there is an answer, also where the check that waits for it is stopped.
+                    self.unanswered[name] = time.monotonic()
+                self._wire = self._wire or self._open()
+                reply = await self._wire.call(request)
         except (SkipCheck, NoAnswer):
             # There is no way to send it: nothing can have begun.
-            self.unanswered.pop(_message_id(request), None)
+            self.unanswered.pop(name, None)
             raise
         # What was answered late may have begun, and is looked for when clearing away.
         if not is_late(reply.exchange) or reply.events:
-            self.unanswered.pop(_message_id(request), None)
+            self.unanswered.pop(name, None)
         if request.operation in SENDING:
             self._remember(reply, configures(request.params))
         elif request.operation == "CreateTaskPushNotificationConfig" and reply.ok:
@@ -179,7 +184,7 @@ class Session:
         """
         headers = self.target.extension_headers
         with contextlib.suppress(SkipCheck, NoAnswer):
-            return await self._call_noting(self.request(operation, params, headers=headers, timeout=timeout))
+            return await self._exchange(self.request(operation, params, headers=headers, timeout=timeout))
         return None
 
     async def _spoken_instead(self) -> str:
@@ -191,24 +196,13 @@ class Session:
         error = reply.error if reply is not None else None
         return other.target.version if error is not None and error.name == "TaskNotFoundError" else ""
 
-    async def _call(self, request: WireRequest) -> WireReply:
-        if self._wire is None:
-            self._wire = self._open()
-        # Streams last as long as their task; counted among the slots they would starve the short requests.
-        async with contextlib.nullcontext() if request.stream else self._slots:
-            if name := _message_id(request):
-                # Until there is an answer, also where the check that waits for it is stopped.
-                self.unanswered[name] = time.monotonic()
-            return await self._wire.call(request)
-
     def _open(self) -> Wire:
-        target = self.target
         try:
-            return open_wire(target)
+            return open_wire(self.target)
         except MissingExtraError as error:
             raise SkipCheck(str(error)) from error
         except (ProtocolError, ConfigurationError, ValueError) as error:
-            raise NoAnswer(f"the interface {target.url!r:.200} cannot be asked: {error}") from error
+            raise NoAnswer(f"the interface {self.target.url!r:.200} cannot be asked: {error}") from error
 
     def _remember(self, reply: WireReply, configured: bool) -> None:
         # The first event has the task and the last its end; what lies between changes nothing about clearing away.
@@ -294,12 +288,11 @@ class Session:
     @property
     def left(self) -> str:
         """The objects that may still be on the agent after :meth:`close`; empty if none is known."""
-        number = len(self.unanswered)
+        if not self.unanswered:
+            return ""
         # Said, not hidden: on a paid agent a task that still runs costs money.
-        asked = "1 message" if number == 1 else f"{number} messages"
-        return (
-            f"not answered when this ended: {asked} to {self.target}; tasks of theirs may still run" if number else ""
-        )
+        asked = count(len(self.unanswered), "message")
+        return f"not answered when this ended: {asked} to {self.target}; tasks of theirs may still run"
 
 
 def _message_id(request: WireRequest) -> str:
