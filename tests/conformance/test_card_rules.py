@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -51,33 +52,31 @@ def test_every_finding_about_a_card_belongs_to_a_requirement_about_cards() -> No
     assert {rule for vector in BAD for rule, _ in vector.findings} <= about_cards
 
 
-def test_severity_follows_the_level() -> None:
-    levels = {r.id: r.level for v in ("1.0", "0.3") for r in load_requirements(v)}
-    for vector in BAD:
-        version, _, name = vector.name.partition(" ")
-        if version == "both":
-            continue
-        (finding,) = check_card(vector.content)
-        if levels[finding.rule] == "SHOULD" and name not in (
-            "v1",
-            "misspelt binding",
-            "lower-case binding",
-            "misspelt transport",
-            # Whoever reads the card has these, or is misled about credentials.
-            *(
-                n
-                for v in BAD
-                for n in [v.name.partition(" ")[2]]
-                if "CARD-017" in v.findings[0][0] and "private" not in n
-            ),
-            "leftover security",
-            "leftover security of a skill",
-        ):
-            assert finding.severity == "warning", name
-        assert finding.found, name
-        assert finding.expected, name
-        assert finding.fix, name
-        assert finding.spec, name
+# How many vectors have a finding of another severity than its level's. Graver is what misleads every client or gives a
+# secret away, milder what clients can live with.
+OTHER_SEVERITY = {
+    ("CARD-010", "error"): 1,
+    ("CARD-011", "error"): 2,
+    ("CARD-017", "error"): 7,
+    ("CARD-026", "error"): 2,
+    ("V03-CARD-017", "error"): 1,
+    ("V03-CARD-019", "error"): 1,
+    ("CARD-009", "warning"): 2,
+    ("CARD-018", "warning"): 2,
+    ("CARD-019", "warning"): 1,
+    ("V03-CARD-002", "warning"): 1,
+    ("V03-CARD-003", "note"): 2,
+    ("V03-CARD-007", "warning"): 1,
+    ("V03-CARD-008", "warning"): 1,
+}
+
+
+def test_severity_follows_the_level_but_for_some() -> None:
+    usual = {"MUST": "error", "SHOULD": "warning"}
+    levels = {r.id: usual[r.level] for v in ("1.0", "0.3") for r in load_requirements(v) if r.level in usual}
+    found = [f for vector in BAD for f in check_card(vector.content)]
+    assert Counter((f.rule, f.severity) for f in found if f.severity != levels[f.rule]) == OTHER_SEVERITY
+    assert [f for f in found if not (f.found and f.expected and f.fix and f.spec)] == []
 
 
 @pytest.mark.parametrize(

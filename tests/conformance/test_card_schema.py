@@ -67,12 +67,6 @@ def test_the_way_to_one_kind_of_scheme_is_said(scheme: dict[str, Any], fix: str)
     assert fix in found.fix
 
 
-@given(JSON)
-@settings(max_examples=examples(80), deadline=None)
-def test_any_json_ends_in_findings(raw: Any) -> None:
-    assert all(isinstance(f, Finding) for f in check_card(raw))
-
-
 @given(st.dictionaries(NAMES, NAMED, max_size=8), st.sampled_from(["auto", "1.0", "0.3"]))
 @settings(max_examples=examples(120), deadline=None)
 def test_any_object_with_a_cards_members_ends_in_findings(raw: Any, version: Any) -> None:

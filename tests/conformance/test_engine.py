@@ -144,8 +144,7 @@ def test_a_check_may_take_as_long_as_its_answers(
 
     monkeypatch.setattr(send, "one_of_task_and_message", patient)
     monkeypatch.setattr(engine, "CHECK_SECONDS", 0.2)
-    card = {"supportedInterfaces": [{"url": URL}]}
-    target = Target(URL, card, "1.0", "JSONRPC", URL, timeout=timeout, breadth="safe")
+    target = Target(URL, {"supportedInterfaces": [{"url": URL}]}, "1.0", "JSONRPC", URL, timeout=timeout)
     result = asyncio.run(run_check(requirement("SEND-001"), Session(target)))
 
     assert [f.found for f in result.findings] == found

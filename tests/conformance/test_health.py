@@ -157,11 +157,6 @@ def test_only_what_depends_on_time_is_repeated() -> None:
     assert recurrence.wants_repeating(dataclasses.replace(late, findings=(finding,)))
 
 
-def test_checks_of_time_are_declared() -> None:
-    ids = ("STREAM-005", "STREAM-013", "STREAM-017", "SUB-006", "CAN-006", "PUSH-016", "PUSH-019")
-    assert [id for id in ids if not requirement(id).timed] == []
-
-
 @pytest.mark.parametrize("comes", [True, False])
 def test_limits_grow_with_a_reference_exchange_that_is_made_once(comes: bool) -> None:
     asked = []

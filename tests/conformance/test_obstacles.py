@@ -23,7 +23,7 @@ from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.health import CARD_RULES, WITHOUT_CREDENTIALS
-from pytest_a2a_bench.conformance.target import targets_of
+from pytest_a2a_bench.conformance.target import Target, targets_of
 from pytest_a2a_bench.errors import CardError
 from pytest_a2a_bench.model.messages import Part
 
@@ -126,60 +126,48 @@ def test_a_late_answer_is_an_error_and_names_the_timeout_option() -> None:
     assert {r.requirement.id for r in judged if r.outcome == "passed"} >= {"GET-002"}
 
 
-async def late_tasks() -> tuple[list[str], list[str]]:
-    """Let an agent answer messages too late, and return its tasks' states and what the run says that it left."""
-    async with interposed(lambda app: Late(app, 2.0, "SendMessage", at="start"), step=60.0) as (card, url, agent):
-        found = targets_of(card, url, scenarios=Scenarios({"slow": "slow please"}), timeout=0.5)
-        left: list[str] = []
-        async for _ in run_checks(found, planned_for(found, lambda p: p.requirement.id == "SEND-004"), left=left):
-            pass
-        async with httpx.AsyncClient() as client:
-            asked = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
-            headers = {"A2A-Version": "1.0"}
-            listed = (await client.post(agent, json=asked, headers=headers)).json()["result"]["tasks"]
-        return [state_of(task) for task in listed], left
+async def left_of(found: tuple[Target, ...], *ids: str) -> tuple[list[str], list[str]]:
+    """Run some checks, and return the reasons of their results and what the run says that it left."""
+    left: list[str] = []
+    planned = planned_for(found, lambda p: p.requirement.id in ids)
+    return [r.reason async for r in run_checks(found, planned, left=left)], left
 
 
 def test_tasks_of_messages_that_were_answered_too_late_are_found_and_cancelled() -> None:
-    states, left = asyncio.run(late_tasks())
+    async def late() -> tuple[list[str], list[str]]:
+        async with interposed(lambda app: Late(app, 2.0, "SendMessage", at="start"), step=60.0) as (card, url, agent):
+            found = targets_of(card, url, scenarios=Scenarios({"slow": "slow please"}), timeout=0.5)
+            _, left = await left_of(found, "SEND-004")
+            async with httpx.AsyncClient() as client:
+                asked = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
+                listed = (await client.post(agent, json=asked, headers={"A2A-Version": "1.0"})).json()
+            return [state_of(task) for task in listed["result"]["tasks"]], left
+
+    states, left = asyncio.run(late())
     assert states
     assert set(states) <= TERMINAL
     assert "canceled" in states
     assert left == []
 
 
-async def lost_messages() -> list[str]:
-    """Send messages that nobody ever answers, and return what the run says that it left."""
-    async with interposed(lambda app: Late(app, 30.0, "SendMessage")) as (card, url, _):
-        left: list[str] = []
-        found = targets_of(card, url, timeout=0.5)
-        async for _ in run_checks(found, planned_for(found, lambda p: p.requirement.id == "SEND-001"), left=left):
-            pass
-        return left
-
-
 def test_tasks_that_could_not_be_canceled_are_reported() -> None:
-    (text,) = asyncio.run(lost_messages())
+    async def lost() -> list[str]:
+        async with interposed(lambda app: Late(app, 30.0, "SendMessage")) as (card, url, _):
+            return (await left_of(targets_of(card, url, timeout=0.5), "SEND-001"))[1]
+
+    (text,) = asyncio.run(lost())
     assert "messages to JSONRPC 1.0 at http://127.0.0.1" in text
     assert "tasks of theirs may still run" in text
 
 
-async def inexpressible_messages() -> tuple[list[str], list[str]]:
-    """Ask for what gRPC has no form for, and return what came of it and what the run says that it left."""
-    async with serve_faulty(None, "bare", transport="grpc") as running:
-        card, _, _ = await fetch_card_async(running.url)
-        left: list[str] = []
-        found = targets_of(card or {}, running.url)
-        wanted = {"SEND-015", "VAL-007", "VAL-008", "VAL-009"}
-        judged = [
-            r async for r in run_checks(found, planned_for(found, lambda p: p.requirement.id in wanted), left=left)
-        ]
-        return [r.reason for r in judged if r.binding == "GRPC"], left
-
-
 def test_a_message_that_could_not_be_written_is_not_looked_for_afterwards() -> None:
-    pytest.importorskip("grpc")
-    reasons, left = asyncio.run(inexpressible_messages())
+    async def inexpressible() -> tuple[list[str], list[str]]:
+        async with serve_faulty(None, "bare", transport="grpc") as running:
+            card, _, _ = await fetch_card_async(running.url)
+            found = targets_of(card or {}, running.url)
+            return await left_of(found, "SEND-015", "VAL-007", "VAL-008", "VAL-009")
+
+    reasons, left = asyncio.run(inexpressible())
     assert any("protobuf cannot hold this request" in reason for reason in reasons)
     assert left == []
 
