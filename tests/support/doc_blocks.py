@@ -47,25 +47,11 @@ STANDS_FOR = {
 SETTINGS_OF_EXAMPLES = {"shop_patience": CORE["max_steps"]}
 """Settings of an example's own benchmark, and one of ours that takes the same values."""
 
-OF_SHELL = frozenset(
-    "cd cp echo export . mkdir cat exec set shift test for do done if then fi trap wait sleep kill".split()
+OF_OTHERS = frozenset(
+    "cd cp echo export . mkdir cat exec set shift test for do done if then fi trap wait sleep kill "
+    "adk curl docker gcloud gh git grpcurl kubectl sed openssl ssh tau2".split()
 )
-
-OF_OTHERS = {
-    "adk": "google-adk's, which has tests of its own",
-    "curl": "wants an agent that answers",
-    "docker": "no container engine where the tests run",
-    "gcloud": "a cloud's",
-    "gh": "GitHub's",
-    "git": "wants the network",
-    "grpcurl": "wants an agent that answers",
-    "kubectl": "no cluster where the tests run",
-    "sed": "names the registry in a file for kubectl",
-    "openssl": "makes a token",
-    "ssh": "wants another machine",
-    "tau2": "tau2's own, which .ci/upstream.py runs",
-}
-"""Commands that nobody reads here -> why. The others of their block are read."""
+"""Commands of the shell, of clouds and of other programs, which no parser of ours reads."""
 
 
 @dataclass(frozen=True)
@@ -94,29 +80,18 @@ def blocks(page: Path) -> list[Block]:
     """Return the blocks of a page, in order."""
     found: list[Block] = []
     lines = page.read_text(encoding="utf-8").splitlines()
-    number, said = 0, ""
-    in_list = False
+    number, said, in_list = 0, "", False
     while number < len(lines):
-        line = lines[number]
-        start = number
+        line, start = lines[number], number
+        number += 1
         if match := _FENCE.fullmatch(line):
-            indent = len(match[1])
-            number += 1
-            inside = []
-            while number < len(lines) and lines[number].strip() != "```":
-                inside.append(lines[number][indent:])
-                number += 1
-            number += 1
-            kind = {"": "shell", "bash": "shell", "console": "shell", "sh": "shell"}.get(match[2], match[2])
-            found.append(_made(page, start, kind, inside, said))
-            said = ""
-        elif line.startswith("    ") and not in_list and (number == 0 or not lines[number - 1].strip()):
-            inside = []
+            end = next(n for n in range(number, len(lines)) if lines[n].strip() == "```")
+            inside, number = [inner[len(match[1]) :] for inner in lines[number:end]], end + 1
+            kind = "shell" if match[2] in ("", "bash", "console", "sh") else match[2]
+        elif line.startswith("    ") and not in_list and (start == 0 or not lines[start - 1].strip()):
             while number < len(lines) and (lines[number].startswith("    ") or not lines[number].strip()):
-                inside.append(lines[number][4:])
                 number += 1
-            found.append(_made(page, start, "shell", inside, said))
-            said = ""
+            inside, kind = [inner[4:] for inner in lines[start:number]], "shell"
         else:
             if line.strip():
                 # What is indented below an entry of a list, a part to unfold or a directive belongs to that.
@@ -124,14 +99,11 @@ def blocks(page: Path) -> list[Block]:
                     in_list and line.startswith(" ")
                 )
                 said = line
-            number += 1
+            continue
+        why, text = _WHY.search(said), "\n".join(inside).rstrip() + "\n"
+        found.append(Block(page, start + 1, kind, text, why[1] if why else "", _OUTPUT.search(said) is not None))
+        said = ""
     return found
-
-
-def _made(page: Path, start: int, kind: str, inside: list[str], said: str) -> Block:
-    why = _WHY.search(said)
-    text = "\n".join(inside).rstrip() + "\n"
-    return Block(page, start + 1, kind, text, why[1] if why else "", _OUTPUT.search(said) is not None)
 
 
 # --- what is wrong with one -------------------------------------------------------------------------------------------
@@ -162,25 +134,20 @@ def problems(block: Block, config: pytest.Config) -> Iterator[str]:
 
 def commands(text: str) -> Iterator[list[str]]:
     """Yield the commands of shell lines, as words, without variables before and redirections behind them."""
-    joined = re.sub(r"\\\n\s*", " ", text)
-    for line in joined.splitlines():
+    for line in re.sub(r"\\\n\s*", " ", text).splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;()<>")
         lexer.whitespace_split = True
         command: list[str] = []
-        skip = False
-        for word in lexer:
+        before = ""
+        for word in (*lexer, ";"):
             if word and set(word) <= set("|&;()"):
                 if command:
                     yield command
                 command = []
-            elif word and set(word) <= set("<>"):
-                skip = True
-            elif skip:
-                skip = False
-            elif command or not re.fullmatch(r"\w+=.*", word):
-                command.append(word)
-        if command:
-            yield command
+            elif not ((word and set(word) <= set("<>")) or (before and set(before) <= set("<>"))):
+                if command or not re.fullmatch(r"\w+=.*", word):
+                    command.append(word)
+            before = word
 
 
 def shell_problems(text: str, config: pytest.Config) -> Iterator[str]:
@@ -199,7 +166,7 @@ def shell_problems(text: str, config: pytest.Config) -> Iterator[str]:
         elif command == "python" and rest and rest[0].endswith(".py"):
             if not any((ROOT / place / rest[0]).exists() for place in ("", *_example_places())):
                 yield f"there is no {rest[0]}"
-        elif command not in OF_SHELL and command not in OF_OTHERS and not command.startswith(("python", "'")):
+        elif command not in OF_OTHERS and not command.startswith(("python", "'")):
             yield f"nobody looks at the command {command!r}"
 
 

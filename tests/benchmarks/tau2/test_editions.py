@@ -7,7 +7,7 @@ import itertools
 import json
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ import pytest
 from finished_runs import write_run
 from one_test import in_one_test
 from tau2_checkouts import TITLE, change_tasks, make_checkout, retitled
-from trials import RunTrials
+from trials import RunTrials, run_against
 
+from pytest_a2a_bench.agents.options import BuiltinAgent
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index, upstream
 from pytest_a2a_bench.benchmarks.tau2.files import export
@@ -51,11 +52,15 @@ def checkout(tmp_path: Path) -> Path:
     return make_checkout(tmp_path / "checkout", retitled)
 
 
-@pytest.fixture
-def both(checkout: Path, run_trials: RunTrials) -> tuple[TrialResult, TrialResult]:
-    """The oracle that knows the installed golds, on the installed data and on the checkout's."""
-    [plain] = run_trials("oracle", Settings(tag_trials=True), [CREATE])
-    [other] = run_trials("oracle", chosen(checkout), [CREATE])
+@pytest.fixture(scope="module")
+def both(
+    builtin: Callable[[str], BuiltinAgent], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[TrialResult, TrialResult]:
+    """The oracle that knows the installed golds, on the installed data and on a checkout's."""
+    folder = tmp_path_factory.mktemp("both")
+    edition = chosen(make_checkout(folder / "checkout", retitled))
+    url = builtin("oracle").url
+    [plain], [other] = (run_against(url, each, [CREATE], folder) for each in (Settings(tag_trials=True), edition))
     return plain, other
 
 

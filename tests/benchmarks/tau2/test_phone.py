@@ -143,10 +143,10 @@ def held(task: Any, texts: list[str]) -> tuple[list[str], float]:
     return [name for name in made if not name.startswith(("check_", "can_", "run_"))], reward
 
 
-@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 9))])
 def test_an_agent_that_only_asks_to_look_moves_no_phone(part: int) -> None:
     """Over all base tasks; it passes those alone in which nobody has to touch the phone."""
-    for task in load("telecom")[part::3]:
+    for task in load("telecom")[part::9]:
         own = [a.name for a in task.evaluation_criteria.actions or () if a.requestor == "user"]
         moved, reward = held(task, SENTENCES["look"])
         assert (task.id, moved) == (task.id, [])

@@ -317,6 +317,7 @@ print("real")
 """
 
 
+@pytest.mark.slow
 def test_tables_are_imported_when_tau2_makes_one_and_are_the_real_ones() -> None:
     assert run(TABLES) == "real\n"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_llm import FakeLLM, Step, call, say, status
 from llm_agent import agents_model, as_user
-from trials import RunTrials
+from trials import RunTrials, some_keys
 
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
@@ -109,7 +109,6 @@ def test_a_failure_of_the_second_conversation_costs_no_result(run_trials: RunTri
 
 
 def test_a_scripted_user_is_watched_by_the_same_detector(run_trials: RunTrials) -> None:
-    keys = [task.key() for task in index.load_tasks("mock")]
-    for agent in ("oracle", "noop", "readonly"):
-        held = run_trials(agent, Settings(user="scripted", tag_trials=True), keys)
+    for agent in ("oracle", "noop"):
+        held = run_trials(agent, Settings(user="scripted", tag_trials=True), some_keys("mock", 4))
         assert [str(r.key) for r in held if r.user_fault] == [], agent
