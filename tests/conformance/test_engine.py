@@ -270,7 +270,10 @@ def test_secrets_are_taken_out() -> None:
     redactor = Redactor(("", 'a b/"c'))
     assert redactor.url("http://h/?key=a+b%2F%22c&x=a%20b%2F%22c") == "http://h/?key=***&x=***"
     assert redactor.text('{"k": "a b/\\"c"} YSBiLyJj') == '{"k": "***"} ***'
-    assert len(Redactor().text("x" * 10_000_000)) < SHOWN_BYTES + 100
+    shown = Redactor().text("x" * 10_000_000)
+    assert len(shown) < SHOWN_BYTES + 100
+    recorded = Exchange("JSONRPC", "GetTask", "http://h/", response=shown)
+    assert Redactor((SECRET,)).exchange(recorded) == recorded, "it says how much was left out, as before"
 
 
 @pytest.mark.parametrize(

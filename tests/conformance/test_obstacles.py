@@ -11,7 +11,7 @@ from faulty.fault import Fault
 from faulty_server import TOKENS, Late, interposed, serve_faulty, start_faulty
 from judged import collect, planned_for
 from mutation import results_of
-from raw_agent import Request, raw_agent, rpc, rpc_error, task
+from raw_agent import Request, raw_agent, response, rpc, rpc_error, task
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.codec import TERMINAL
@@ -88,6 +88,15 @@ def test_an_agent_that_refuses_only_unknown_tasks_is_judged() -> None:
         judged = collect(targets_of(agent.card, agent.url), select=lambda p: p.requirement.id == "SEND-001")
         (result,) = [r for r in asyncio.run(judged) if r.binding == "JSONRPC"]
     assert result.outcome == "passed"
+
+
+@pytest.mark.parametrize(("words", "outcome"), [("Task not found", "passed"), ("Not Found", "failed")])
+def test_an_agent_that_says_of_a_task_in_its_own_form_that_it_is_not_there_is_there(words: str, outcome: str) -> None:
+    with raw_agent(lambda _: response({"detail": words}, "404 Not Found")) as agent:
+        card = {"supportedInterfaces": [{"url": agent.url, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}]}
+        judged = collect(targets_of(card, agent.url), select=lambda p: p.requirement.id == "CARD-007")
+        (result,) = [r for r in asyncio.run(judged) if r.binding == "HTTP+JSON"]
+    assert result.outcome == outcome
 
 
 async def slow(seconds: float, methods: tuple[str, ...], timeout: float, groups: set[str]) -> Any:

@@ -19,9 +19,7 @@ async def interface_is_true(ctx: Context) -> None:
     """Ask the declared address for an unknown task, in the declared binding and version."""
     reply = await ctx.call("GetTask", {"id": ctx.unknown_id()})
     # What keeps all other checks from being made has to be found here, too.
-    # 0.3 leaves the form of an error open, so that its servers may say no more than a web framework does.
-    is_web_server = ctx.version != "0.3" and _is_web_server(reply)
-    absent = ctx.session.health.absence or ("a web server answers" if is_web_server else "")
+    absent = ctx.session.health.absence
     # Another error is one of GetTask, where this address speaks the binding: a message is answered.
     if absent or not (reply.may_be("TaskNotFoundError") or (reply.error is not None and (await ctx.said()).ok)):
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
@@ -29,15 +27,6 @@ async def interface_is_true(ctx: Context) -> None:
         fix = "the agent card names this address: correct it there, or what stands before the agent" if absent else ""
         pointer = "/supportedInterfaces" if ctx.version != "0.3" else ""
         ctx.fail(found, reply, expected=wanted, pointer=pointer, fix=fix)
-
-
-def _is_web_server(reply: WireReply) -> bool:
-    """Return whether a 404 is about the path: a web framework's own answer, and not an agent's."""
-    said = reply.document
-    # What A2A answers with has a member error, which is not among these.
-    return reply.status == 404 and (
-        not isinstance(said, dict) or set(said) <= {"detail", "message", "path", "timestamp"}
-    )
 
 
 async def no_undeclared_binding(ctx: Context) -> None:

@@ -63,7 +63,10 @@ class Redactor:
         # Cut first: to look for a secret in 8 MB of which 64 KB are kept took 0.6 s an answer, and kept the event loop
         # from reading the others. What is left of a secret at the cut is hidden as well.
         left_out = f"... ({len(text) - limit} more characters)" if len(text) > limit else ""
-        return KNOWN.hide(hide_secrets(text[:limit], self.secrets)) + left_out
+        return self._hidden(text[:limit]) + left_out
+
+    def _hidden(self, text: str) -> str:
+        return KNOWN.hide(hide_secrets(text, self.secrets))
 
     def headers(self, headers: Mapping[str, str] | Sequence[tuple[str, str]]) -> dict[str, str]:
         """Return headers without the values that authenticate."""
@@ -81,10 +84,11 @@ class Redactor:
         return dataclasses.replace(finding, **words, exchanges=tuple(map(self.exchange, finding.exchanges)))
 
     def exchange(self, exchange: Exchange) -> Exchange:
-        """Return an exchange without the secrets."""
-        words: dict[str, Any] = {n: self.text(getattr(exchange, n)) for n in ("url", "request", "response", "problem")}
+        """Return an exchange that was recorded, and so is bounded, without the secrets."""
+        names = ("url", "request", "response", "problem")
+        words: dict[str, Any] = {n: self._hidden(getattr(exchange, n)) for n in names}
         words |= {n: self.headers(getattr(exchange, n)) for n in ("request_headers", "response_headers")}
-        return dataclasses.replace(exchange, **words, events=tuple(map(self.text, exchange.events)))
+        return dataclasses.replace(exchange, **words, events=tuple(map(self._hidden, exchange.events)))
 
     def url(self, url: str) -> str:
         """Return a URL without user info and without the secrets."""
