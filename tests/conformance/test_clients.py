@@ -145,7 +145,9 @@ class SmallClient:
         path = "/.well-known/agent.json" if self.fault == "old-card-path" else CARD_PATH
         reply = self.http.get(base + path, headers=headers)
         if reply.status_code == 404:
-            reply = httpx.Response(200, json=self.http.get(base + CARD_PATH).json() if self.fault != "old-card-path" else {})
+            reply = httpx.Response(
+                200, json=self.http.get(base + CARD_PATH).json() if self.fault != "old-card-path" else {}
+            )
         self.etag = reply.headers.get("etag", "")
         if reply.status_code == 304:
             return True
