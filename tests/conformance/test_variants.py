@@ -144,16 +144,27 @@ LIBERTIES: dict[str, tuple[Fault, set[str]]] = {
         Fault(switches=frozenset({"forgets-canceled"})),
         {"SEND-007", "SUB-003", "GET-001", "GET-007", "CAN-002", "CAN-005", "LIST-011"},
     ),
+    # Sections 5.3 and 11.3.2 have POST, the proto file has GET.
+    "subscribes by GET": (Fault(subscribing=("GET",)), {"HJ-001", "SUB-001", "SUB-002", "SUB-007"}),
+    # Of 0.3, where section 7 writes HTTP+JSON with the objects of the schema, and the proto file with its own.
+    "kinds over HTTP+JSON": (
+        Fault(version="0.3", switches=frozenset({"kinds-over-http"})),
+        {entry.id for entry in load_requirements("0.3") if "HTTP+JSON" in entry.bindings and entry.check}
+        - {"V03-AUTH-001", "V03-STREAM-004", "V03-PUSH-004"},
+    ),
     # Section 12.7: a binding of its own has a URL of its own.
     "binding of its own": (Fault(card=_with_own_binding), {"CARD-007"}),
 }
+
+
+HTTP_ONLY = {"HJ-001", "HJ-004", "V03-REST-001"}
 
 
 # On one binding where nothing is particular to another; on all, and a whole judgement, at night.
 @pytest.mark.parametrize(
     ("liberty", "transport"),
     [
-        *((name, "all" if "HJ-004" in ids else "jsonrpc") for name, (_, ids) in LIBERTIES.items() if ids is not ALONE),
+        *((name, "all" if HTTP_ONLY & ids else "jsonrpc") for name, (_, ids) in LIBERTIES.items() if ids is not ALONE),
         *(pytest.param(name, "all", marks=pytest.mark.slow) for name in LIBERTIES),
     ],
 )
@@ -174,6 +185,14 @@ def test_a_page_size_above_the_maximum_is_a_warning(sizes: Container[int], outco
 
     assert verdict.lines
     assert {line.partition(":")[0].partition(" ")[2] for line in verdict.lines} == {outcome}
+
+
+def test_a_message_that_names_no_context_is_a_warning() -> None:
+    # Section 3.4.1 forbids another contextId; whether a message must name its own is contradictory.
+    message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}
+    verdict = asyncio.run(judge(Fault(reply=lambda *_: {"message": message}), ids={"MT-002"}, transport="jsonrpc"))
+
+    assert [line.partition(":")[0] for line in verdict.lines] == ["1.0/MT-002[JSONRPC] warned"]
 
 
 def test_a_slash_in_a_path_is_a_warning() -> None:

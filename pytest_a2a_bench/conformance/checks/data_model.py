@@ -277,7 +277,7 @@ async def objects(ctx: Context, kind: str) -> list[tuple[WireReply, Node]]:
 async def data_model(ctx: Context) -> None:
     """Look at ordinary answers of every operation that gives tasks and messages; the first problem of each counts."""
     rule = RULES[ctx.requirement.id]
-    if ctx.binding != "JSONRPC":
+    if ctx.version == "0.3" and not ctx.session.is_tagged:
         if rule is _old_kinds:
             ctx.skip("this transport uses protobuf's JSON, which has no kind")
         rule = OLD_PROTO_RULES.get(ctx.requirement.id, rule)

@@ -106,17 +106,22 @@ def rest_call(op: Operation, params: Mapping[str, Any], *, version: str, tenant:
 # -- parameters of 0.3 --
 
 
-def to_v03_params(operation: str, params: Mapping[str, Any], binding: str) -> dict[str, Any]:
-    """Write parameters of 1.0 in the form of 0.3: JSON with ``kind`` for JSON-RPC, protobuf's JSON elsewhere."""
-    # Its REST and gRPC were generated from the proto file, whose names differ from those of the JSON schema.
-    proto = binding != "JSONRPC"
+def to_v03_params(
+    operation: str, params: Mapping[str, Any], binding: str, *, is_tagged: bool = False
+) -> dict[str, Any]:
+    """Write parameters of 1.0 in the form of 0.3: JSON with ``kind`` for JSON-RPC, protobuf's JSON elsewhere.
+
+    :param is_tagged: whether HTTP+JSON has the JSON with ``kind``, too.
+    """
+    # The SDKs made REST and gRPC from the proto file, whose names differ from those of the JSON schema.
+    proto = binding != "JSONRPC" and not is_tagged
     out = dict(params)
     if isinstance(out.get("message"), Mapping):
         out["message"] = _message(out["message"], proto)
     if isinstance(out.get("configuration"), Mapping):
         out["configuration"] = _configuration(out["configuration"], proto)
     if "PushNotificationConfig" in operation:
-        return _push_params(operation, out, binding)
+        return _push_params(operation, out, binding, is_tagged)
     if binding == "GRPC" and "id" in out:
         # 0.3's gRPC names things by resource names.
         out["name"] = f"tasks/{out.pop('id')}"
@@ -173,13 +178,15 @@ def _webhook(config: Any) -> Any:
     return {**config, "authentication": {"schemes": [auth["scheme"]], **rest}}
 
 
-def _push_params(operation: str, params: dict[str, Any], binding: str) -> dict[str, Any]:
+def _push_params(operation: str, params: dict[str, Any], binding: str, is_tagged: bool) -> dict[str, Any]:
     # Both may be missing on purpose.
     task, config = params.get("taskId", ""), params.get("id", "")
     if operation.startswith("Create"):
         body = _webhook({k: v for k, v in params.items() if k not in ("taskId", "tenant")})
         if binding == "JSONRPC":
             return {"taskId": task, "pushNotificationConfig": body}
+        if is_tagged:
+            return {"taskId": task, "config": {"taskId": task, "pushNotificationConfig": body}}
         name = f"tasks/{task}/pushNotificationConfigs/{config}"
         spelled = {"parent": f"tasks/{task}", "configId": config}
         spelled |= {"config": {"name": name, "pushNotificationConfig": body}}

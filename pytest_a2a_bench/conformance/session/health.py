@@ -74,14 +74,21 @@ class Health:
     :param target: the interface that is watched.
     :param ask: asks it.
     :param spoken_instead: asks it in the other version of the protocol, and returns that one if it is spoken.
+    :param learn_form: finds out in which form it takes requests, once it is known to work.
 
     ``card_check`` is the name of the check that tells of an interface that is not there, where that check is made too;
     ``absence`` why it is not there as the card names it, empty where it is.
     """
 
-    def __init__(self, target: Target, ask: Ask, spoken_instead: Callable[[], Awaitable[str]]) -> None:
+    def __init__(
+        self,
+        target: Target,
+        ask: Ask,
+        spoken_instead: Callable[[], Awaitable[str]],
+        learn_form: Callable[[], Awaitable[None]],
+    ) -> None:
         self._target = target
-        self._ask, self._spoken_instead = ask, spoken_instead
+        self._ask, self._spoken_instead, self._learn_form = ask, spoken_instead, learn_form
         # Bounded: a queue that forgets the oldest by itself.
         self._asked: deque[Asked] = deque(maxlen=_KEPT)
         self._first: asyncio.Task[WireReply | None] | None = None
@@ -181,6 +188,7 @@ class Health:
                 self.absence = f"the card says A2A {self._target.version}, and this URL speaks {spoken}"
         # An interface that cannot be asked here (None) is left to its checks, which give their reason.
         if first is None or (works(first) and not first.is_refused):
+            await self._learn_form()
             return first
         if first.is_refused:
             # Refusing an unknown task may be a defect of one operation; a message that is refused starts no task.

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.codec import TERMINAL
-from pytest_a2a_bench.conformance.protocol.operations import SENDING, to_v03_params
+from pytest_a2a_bench.conformance.protocol.operations import SENDING, about, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import (
     config_ids,
     configures,
@@ -79,6 +79,8 @@ class Session:
     """Everything that the checks of one interface share.
 
     :param siblings: all sessions of the agent, by (binding, version); shared between them.
+
+    ``is_tagged`` is whether objects have a ``kind``, as in the JSON schema of 0.3.
     """
 
     def __init__(self, target: Target, siblings: dict[tuple[str, str], Session] | None = None) -> None:
@@ -92,7 +94,8 @@ class Session:
         # Registered before any check runs: some compare what two bindings say of one task.
         self._siblings[target.binding, target.version] = self
         self._wire: Wire | None = None
-        self.health: Health = Health(target, self.ask, self._spoken_instead)
+        self.is_tagged: bool = (target.version, target.binding) == ("0.3", "JSONRPC")
+        self.health: Health = Health(target, self.ask, self._spoken_instead, self._learn_form)
         self.pace: Pace = Pace(self.health.reference)
         self.steadiness: Steadiness = Steadiness()
         self._receiver: WebhookReceiver | None = None
@@ -173,7 +176,9 @@ class Session:
         :param options: further members of the request.
         """
         is_old = self.target.version == "0.3"
-        sent = to_v03_params(operation, params, self.target.binding) if is_old and spell else dict(params)
+        sent = dict(params)
+        if is_old and spell:
+            sent = to_v03_params(operation, params, self.target.binding, is_tagged=self.is_tagged)
         named = (None if is_old else self.target.version) if version is UNSET else version
         return WireRequest(operation, sent, version_header=None if named is None else str(named), **options)
 
@@ -195,6 +200,21 @@ class Session:
             await other.close(0)
         error = reply.error if reply is not None else None
         return other.target.version if error is not None and error.name == "TaskNotFoundError" else ""
+
+    async def _learn_form(self) -> None:
+        """Find out which JSON an HTTP+JSON interface of 0.3 takes, by a message to a task that does not exist.
+
+        Section 3.2.3 says structurally equivalent: the SDKs take protobuf's JSON, the examples of section 7 have the
+        schema's.
+        """
+        if (self.target.version, self.target.binding) != ("0.3", "HTTP+JSON"):
+            return
+        unknown = about("SendMessage", str(uuid.uuid4()))
+        for self.is_tagged in (False, True):
+            reply = await self.ask("SendMessage", unknown)
+            if reply is None or reply.ok or reply.may_be("TaskNotFoundError"):
+                return
+        self.is_tagged = False
 
     def _open(self) -> Wire:
         try:

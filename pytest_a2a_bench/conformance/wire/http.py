@@ -74,6 +74,7 @@ class HttpWire:
         self.tenant, self._auth = target.tenant, target.auth
         self._redactor = Redactor(target.secrets)
         self._ids = itertools.count(1)
+        self._subscribing = ""
         # Without a client of httpx around them, which costs a tenth of a run: no redirect is followed, and an agent's
         # cookies would make a request depend on the one before.
         self._kept = Transport(target.network, httpx.Limits(max_connections=_CONNECTIONS))
@@ -87,6 +88,19 @@ class HttpWire:
 
     async def call(self, request: WireRequest) -> WireReply:
         """Send a request and read the answer."""
+        if request.http_method or self.binding != "HTTP+JSON" or request.operation != "SubscribeToTask":
+            return await self._ask(request)
+        # Both versions have POST in their text and GET in their proto file: an agent may have either.
+        reply = await self._ask(dataclasses.replace(request, http_method=self._subscribing))
+        if self._subscribing or not _is_no_path(reply):
+            return reply
+        other = await self._ask(dataclasses.replace(request, http_method="GET"))
+        if _is_no_path(other):
+            return reply
+        self._subscribing = "GET"
+        return other
+
+    async def _ask(self, request: WireRequest) -> WireReply:
         try:
             prepared, rpc_id = self._build(request)
         except (httpx.InvalidURL, ValueError) as error:
@@ -295,6 +309,10 @@ class HttpWire:
         raw = document["error"]
         code = raw.get("code") if isinstance(raw, Mapping) else None
         return read_rest_error(document, code if isinstance(code, int) else 0)
+
+
+def _is_no_path(reply: WireReply) -> bool:
+    return reply.status in (405, 501) or (reply.status == 404 and not (reply.error and reply.error.name))
 
 
 async def _chunks(response: httpx.Response) -> AsyncIterator[bytes]:

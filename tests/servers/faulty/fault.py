@@ -85,6 +85,7 @@ class Fault:
     :param packet: changes an HTTP response.
     :param card_packet: changes the response that carries the card.
     :param signed: changes what is signed of the card.
+    :param subscribing: the HTTP methods of SubscribeToTask.
     :param delivery: changes a push notification, or swallows it.
     """
 
@@ -108,6 +109,7 @@ class Fault:
     packet: Callable[[FaultyCall, Packet], Packet] = _as_it_is
     card_packet: Callable[[Packet], Packet] = lambda packet: packet
     signed: Callable[[Json], Json] = lambda card: card
+    subscribing: tuple[str, ...] = ("POST", "GET")
     delivery: Callable[[Packet], Packet | None] = lambda packet: packet
 
     def is_on(self, call: FaultyCall) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Container, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any
@@ -298,6 +298,7 @@ class Rest:
                 "v1/" if agent.version == "0.3" and not agent.on("rest-no-v1") else "",
                 is_old=agent.version == "0.3",
                 decoded=agent.on("slashes-separate"),
+                subscribing=agent.fault.subscribing,
             )
             call = call._replace(operation=operation)
             self._check_media(request)
@@ -341,7 +342,9 @@ class Rest:
         return self._desk.respond(call, error.problem.http, REST_MEDIA, body, headers)
 
 
-def _match(request: Request, below: str, *, is_old: bool, decoded: bool) -> tuple[str, Json]:
+def _match(
+    request: Request, below: str, *, is_old: bool, decoded: bool, subscribing: Container[str]
+) -> tuple[str, Json]:
     # From the raw path, so that an encoded slash stays in the identifier that it belongs to.
     raw = bytes(request.scope.get("raw_path") or request.url.path.encode()).decode("ascii", "replace")
     path = raw.partition("?")[0].removeprefix(REST_PREFIX).removeprefix("/")
@@ -354,7 +357,8 @@ def _match(request: Request, below: str, *, is_old: bool, decoded: bool) -> tupl
         if found := pattern.fullmatch(path):
             allowed = True
             # Where /v1 is missing it is no tenant either.
-            if request.method in verbs and not (is_old and found["tenant"]):
+            served = subscribing if operation == "SubscribeToTask" else verbs
+            if request.method in served and not (is_old and found["tenant"]):
                 return operation, {k: unquote(v) for k, v in found.groupdict().items() if v is not None}
     problem = failure("MethodNotFound", f"there is no {request.method} /{path}").problem
     if allowed:

@@ -42,7 +42,7 @@ def read(agent: FaultyAgent, call: FaultyCall) -> FaultyCall:
     """Return a call whose parameters are those of 1.0, whatever version they are spelled in."""
     if agent.version != "0.3":
         return call
-    return call._replace(params=asked(call.operation, call.params, proto=call.binding != "JSONRPC"))
+    return call._replace(params=asked(agent, call))
 
 
 def written(agent: FaultyAgent, call: FaultyCall, result: Any) -> Any:
@@ -50,12 +50,18 @@ def written(agent: FaultyAgent, call: FaultyCall, result: Any) -> Any:
     if agent.version != "0.3":
         return result
     fault = agent.faulted(call)
-    new = expected(call.operation, result, proto=call.binding != "JSONRPC")
+    new = expected(agent, call, result)
     return fault.spelling(call, new) if fault and fault.touches(result) else new
 
 
-def asked(operation: str, params: Json, *, proto: bool) -> Json:
+def _is_proto(agent: FaultyAgent, call: FaultyCall) -> bool:
+    return call.binding == "GRPC" or (call.binding == "HTTP+JSON" and not agent.on("kinds-over-http"))
+
+
+def asked(agent: FaultyAgent, call: FaultyCall) -> Json:
     """Return parameters of 0.3 as those of 1.0; what is malformed stays so."""
+    operation, params, proto = call.operation, call.params, _is_proto(agent, call)
+    is_rpc = call.binding == "JSONRPC"
     if operation in ("SendMessage", "SendStreamingMessage"):
         return _sent(params, proto)
     found = dict(params)
@@ -64,11 +70,11 @@ def asked(operation: str, params: Json, *, proto: bool) -> Json:
         steps = str(found.pop(name, "")).split("/") if proto and name in found else []
         found |= dict(zip(("taskId", "id") if "Push" in operation else ("id",), steps[1::2], strict=False))
     if operation == "CreateTaskPushNotificationConfig":
-        holder = found.get("config") if proto else found
+        holder = found if is_rpc else found.get("config")
         given = holder.get("pushNotificationConfig") if isinstance(holder, dict) else None
         named = {"id": found["configId"]} if found.get("configId") else {}
         return {"taskId": found.get("taskId"), **(_config(given) if isinstance(given, dict) else {}), **named}
-    if "Push" in operation and not proto:
+    if "Push" in operation and is_rpc:
         return {"taskId": params.get("id"), "id": params.get("pushNotificationConfigId")}
     return found
 
@@ -116,10 +122,11 @@ def _config(config: Json) -> Json:
     return new
 
 
-def expected(operation: str, result: Any, *, proto: bool) -> Any:
+def expected(agent: FaultyAgent, call: FaultyCall, result: Any) -> Any:
     """Return a result of 1.0, or an event of a stream, as one of 0.3."""
+    operation, proto = call.operation, _is_proto(agent, call)
     if operation == "DeleteTaskPushNotificationConfig":
-        return {} if proto else None
+        return None if call.binding == "JSONRPC" else {}
     if operation == "ListTaskPushNotificationConfigs":
         configs = [_old_config(each, proto) for each in result.get("configs", ())]
         return {"configs": configs} if proto else configs
@@ -133,7 +140,7 @@ def expected(operation: str, result: Any, *, proto: bool) -> Any:
     if not member:
         return spelled(result, proto)
     inside = spelled(result[member], proto)
-    return {member: inside} if proto else inside
+    return inside if call.binding == "JSONRPC" else {member: inside}
 
 
 def _old_config(config: Json, proto: bool) -> Json:
