@@ -78,32 +78,6 @@ def test_one_task_is_fishers_exact_test(task: PairedTask) -> None:
     assert paired_p([task]) == pytest.approx(scipy.fisher_exact(table, alternative="less").pvalue)
 
 
-def test_several_tasks_are_the_convolution_of_scipys_hypergeometric_distributions() -> None:
-    scipy = pytest.importorskip("scipy.stats")
-    tasks = [PairedTask(4, 3, 2, 1), PairedTask(2, 2, 3, 1), PairedTask(1, 1, 4, 2), PairedTask(3, 0, 3, 1)]
-    chances = {0: 1.0}
-    for task in tasks:
-        total, ok = task.before + task.after, task.before_ok + task.after_ok
-        law = scipy.hypergeom(total, ok, task.after)
-        chances = {
-            t: sum(chances.get(t - i, 0.0) * float(law.pmf(i)) for i in range(task.after + 1)) for t in range(20)
-        }
-    observed = sum(task.after_ok for task in tasks)
-    assert paired_p(tasks) == pytest.approx(sum(p for t, p in chances.items() if t <= observed))
-
-
-def test_the_exact_test_agrees_with_the_stratified_chi_squared_test_on_many_tasks() -> None:
-    tables = pytest.importorskip("statsmodels.stats.contingency_tables")
-    numpy = pytest.importorskip("numpy")
-    source = random.Random(1)
-    tasks = [PairedTask(4, sum(source.random() < 0.8 for _ in range(4)), 4, 3 - i % 2) for i in range(60)]
-    stacked = numpy.array(
-        [[[t.after_ok, t.after - t.after_ok], [t.before_ok, t.before - t.before_ok]] for t in tasks]
-    ).transpose(1, 2, 0)
-    two_sided = tables.StratifiedTable(stacked.astype(float)).test_null_odds(correction=True).pvalue
-    assert paired_p(tasks) == pytest.approx(two_sided / 2, rel=0.1)
-
-
 @settings(deadline=None)
 @given(st.lists(paired(), min_size=1, max_size=12))
 def test_an_interval_holds_the_drop_and_swapping_the_runs_turns_it_round(tasks: list[PairedTask]) -> None:
@@ -158,19 +132,6 @@ def simulate(chances: list[float], trials: int, source: random.Random) -> list[P
     return [PairedTask(trials, held(trials, c, source), trials, held(trials, c, source)) for c in chances]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("tasks", "trials"), [(20, 1), (50, 1), (50, 4), (115, 4)])
-def test_an_unchanged_agent_raises_an_alarm_no_more_often_than_the_level(tasks: int, trials: int) -> None:
-    source, runs = random.Random(tasks * 10 + trials), 2000
-    alarms = sum(
-        paired_p(simulate([source.random() for _ in range(tasks)], trials, source)) < inference.LEVEL
-        for _ in range(runs)
-    )
-    # Three standard errors above the level; an exact test lies below it, and a useful one not far.
-    assert alarms / runs <= inference.LEVEL + 3 * (inference.LEVEL * 0.95 / runs) ** 0.5
-    assert alarms > 0
-
-
 @pytest.mark.parametrize("freedom", [2, 5, 20, 500])
 def test_students_quantile_is_scipys(freedom: int) -> None:
     scipy = pytest.importorskip("scipy.stats")
@@ -199,29 +160,17 @@ def as_real_ones(tasks: int) -> list[tuple[float, float]]:
     return [(c, c * (1 - 0.05 * tasks / sum(chances))) for c in chances]
 
 
-def halves(tasks: int) -> list[tuple[float, float]]:
-    return [(1.0, 0.9)] * (tasks // 2) + [(0.5, 0.5)] * (tasks // 2)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("chances", "tasks", "before", "after"),
     [
-        *(
-            (evenly(1.0, 0.95), tasks, m, m)
-            for tasks, m in ((38, 1), (40, 1), (80, 1), (10, 4), (12, 4), (50, 4), (9, 8))
-        ),
-        *((evenly(0.98, 0.93), tasks, m, m) for tasks, m in ((80, 1), (50, 4), (20, 8))),
+        *((evenly(1.0, 0.95), tasks, m, m) for tasks, m in ((38, 1), (80, 1), (10, 4), (50, 4), (9, 8))),
         *((evenly(0.05, 0.0), tasks, m, m) for tasks, m in ((40, 1), (20, 8))),
-        *((evenly(0.95, 0.9), tasks, m, m) for tasks, m in ((50, 4), (20, 8))),
         *((evenly(0.7, 0.65), tasks, m, m) for tasks, m in ((58, 1), (20, 4), (9, 8))),
-        *((evenly(0.5, 0.45), tasks, m, m) for tasks, m in ((50, 2), (20, 4), (9, 8))),
         *((as_real_ones, tasks, m, m) for tasks, m in ((50, 1), (50, 4), (20, 8))),
-        *((halves, tasks, m, m) for tasks, m in ((50, 2), (20, 8))),
-        *((evenly(before, before - 0.1), 5, 8, 8) for before in (1.0, 0.9, 0.7)),
-        *((evenly(1.0, 0.98), tasks, m, m) for tasks, m in ((150, 1), (50, 8))),
-        *((chances, 60, 4, 1) for chances in (evenly(1.0, 0.95), evenly(0.9, 0.85), as_real_ones)),
-        *((chances, 60, 1, 4) for chances in (evenly(0.05, 0.0), evenly(0.9, 0.85), as_real_ones)),
+        *((evenly(before, before - 0.1), 5, 8, 8) for before in (1.0, 0.7)),
+        *((chances, 60, 4, 1) for chances in (evenly(1.0, 0.95), as_real_ones)),
+        *((chances, 60, 1, 4) for chances in (evenly(0.05, 0.0), as_real_ones)),
     ],
 )
 def test_a_drop_as_large_as_allowed_is_rarely_passed(
@@ -235,7 +184,7 @@ def test_a_drop_as_large_as_allowed_is_rarely_passed(
         found = [PairedTask(before, held(before, b, source), after, held(after, a, source)) for b, a in every]
         # No limit lies below what was seen.
         passed += drop_of(found) <= allowed and drop_interval(found, resamples=300).high <= allowed
-    assert allowed in (pytest.approx(0.02), pytest.approx(0.05), pytest.approx(0.1))
+    assert allowed in (pytest.approx(0.05), pytest.approx(0.1))
     assert passed / runs <= inference.LEVEL + 3 * (inference.LEVEL * 0.95 / runs) ** 0.5
 
 

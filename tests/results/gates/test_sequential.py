@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import combinations
-from math import exp, log
+from math import log
 
 import pytest
 from hypothesis import given
@@ -93,34 +92,6 @@ def test_a_floor_is_what_the_full_run_would_measure() -> None:
     assert message(Floor(200, 120), [False] * 30 + [True] * 170) is False, "what was decided stays"
     assert message(Floor(200, 0), []) is True
     assert message(Floor(200, 201), []) is False
-
-
-@pytest.mark.parametrize(("rates", "need"), [((0.6,), 36), ((0.5, 0.7), 36)])
-def test_early_floors_are_seldom_wrong(rates: tuple[float, ...], need: int) -> None:
-    source, wrong, runs = random.Random(7), 0, 150
-    size = 60 // len(rates)
-    for _ in range(runs):
-        drawn = [source.random() < rate for rate in rates for _ in range(size)]
-        source.shuffle(drawn)
-        wrong += message(Floor(60, need), drawn) != (sum(drawn) >= need)
-    # Twice 5 % at most by the theory; seen are 2 %.
-    assert wrong / runs <= 0.05
-
-
-def test_bets_are_a_martingale() -> None:
-    # A mean of 0.1 out of -1, 0 and 1: the expectation of what one has, over all futures, is what one had.
-    outcomes = {-1.0: 0.2, 0.0: 0.5, 1.0: 0.3}
-    for past in ([], [1.0, -1.0], [0.0, 1.0, 1.0]):
-        expected = 0.0
-        for outcome, likely in outcomes.items():
-            bets = Bets(0.1)
-            for difference in (*past, outcome):
-                bets.take(difference)
-            expected += likely * exp(bets.evidence)
-        before = Bets(0.1)
-        for difference in past:
-            before.take(difference)
-        assert expected == pytest.approx(exp(before.evidence))
 
 
 def test_a_drop_is_decided_either_way() -> None:
