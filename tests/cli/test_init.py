@@ -101,10 +101,6 @@ def test_a_gate_of_the_protocol_has_no_tasks(project: Path) -> None:
     [
         (None, f"pip install 'pytest-a2a-bench[tau2,xdist]=={__version__}'"),
         (
-            {"url": "https://example.org/bench.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}},
-            "pip install 'pytest-a2a-bench[tau2,xdist] @ git+https://example.org/bench.git@c0ffee'",
-        ),
-        (
             {"url": "https://example.org/bench.whl", "archive_info": {}},
             "pip install 'pytest-a2a-bench[tau2,xdist] @ https://example.org/bench.whl'",
         ),
@@ -113,7 +109,7 @@ def test_a_gate_of_the_protocol_has_no_tasks(project: Path) -> None:
             'pip install "pytest-a2a-bench[tau2,xdist] @ ${A2A_BENCH_SOURCE:?see the comment on it}"',
         ),
     ],
-    ids=["index", "git", "archive", "directory"],
+    ids=["index", "archive", "directory"],
 )
 def test_ci_installs_the_copy_that_is_here(
     project: Path, monkeypatch: pytest.MonkeyPatch, direct_url: dict[str, Any] | None, command: str

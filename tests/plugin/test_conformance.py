@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import time
 from collections.abc import Iterator
 
@@ -9,7 +8,7 @@ import pytest
 from builtin_server import served
 from faulty_server import start_faulty
 from gateway_faults import FAULTS
-from gateway_proxy import TRANSPARENT, Fault, gateway_proxy
+from gateway_proxy import Fault, gateway_proxy
 from harness import Bench, ids, junit_cases, junit_properties
 from raw_agent import Request, raw_agent, stream_head
 from scripted import Features, full_agent
@@ -230,25 +229,6 @@ def test_fixtures_for_tests_of_ones_own(bench: Bench, bad_url: str) -> None:
     assert found["passed"] >= 8
 
 
-def test_ones_own_test_beside_the_suite_shares_its_checks(bench: Bench, good_url: str) -> None:
-    bench.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.conformance("protocol", group="get-task", level="MUST")
-        def test_mine(conformance_check):
-            assert conformance_check.passed
-        """
-    )
-    result = bench("--a2a-endpoint", good_url, "-m", "conformance", "-k", "get-task or CARD-001")
-    found = result.parseoutcomes()
-    assert result.ret == 0
-    assert not {"failed", "errors"} & set(found)
-    result.stdout.fnmatch_lines(
-        ["test_ones_own_test_beside_*.py *", "a2a/protocol *", "group *card *JSONRPC *HTTP+JSON *GRPC*"]
-    )
-
-
 @pytest.mark.parametrize("mark", ["skip(reason='known')", "xfail(reason='known')"])
 def test_a_defect_does_not_hide_behind_an_item_that_says_nothing(bench: Bench, mark: str) -> None:
     bench.makeconftest(
@@ -280,13 +260,6 @@ def test_a_gateway_has_an_item_for_each_requirement(bench: Bench) -> None:
         assert "the gateway breaks GW-001 in " in out
         # Without the agent there is nothing to compare with.
         assert not [line for line in ids(bench(*chosen, "--co", "-q")) if "gateway" in line]
-
-
-def test_of_a_transparent_gateway_a_line_says_that_nothing_changed(bench: Bench) -> None:
-    with behind(TRANSPARENT) as (judged, direct):
-        out = bench(*judged, *direct, "-k", "GW-001 or GW-012").stdout.str()
-    said = rf"^the gateway changed nothing in \d+ exchanges; without it: {direct[1]}$"
-    assert re.search(said, out, re.MULTILINE), out
 
 
 def test_what_follows_from_the_gateway_is_explained_by_it(bench: Bench) -> None:

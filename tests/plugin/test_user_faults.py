@@ -143,14 +143,9 @@ def test_extra_turns_have_a_line_and_no_place_in_other_numbers() -> None:
 LOST = "2 conversations were run again, because a message may have arrived or not (redeliver): "
 
 
-@pytest.fixture
-def lost(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_place_tells_how_many_were_held_again_and_why(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.tasks("ok lost gone")
     monkeypatch.setattr(runner, "_PAUSE", RetryPolicy(base=0.001, maximum=0.01))
-
-
-@pytest.mark.usefixtures("lost")
-def test_every_place_tells_how_many_were_held_again_and_why(desk: Bench) -> None:
     files = ("--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
     result = desk(*files)
     result.assert_outcomes(passed=2, errors=1)
@@ -168,8 +163,3 @@ def test_every_place_tells_how_many_were_held_again_and_why(desk: Bench) -> None
     assert load_trial(lost).held_again == ("reset after delivery",)
     # What an abandoned conversation cost was paid.
     assert load_trial(lost).agent_usage.cost_usd == 0.5
-
-
-@pytest.mark.usefixtures("lost")
-def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
-    desk("-q").stdout.fnmatch_lines([(LOST + "2x HTTP 502, 1x reset after delivery").replace("[", "[[]")])
