@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from faulty.problems import A2A_KINDS, Problem, failure
+from faulty.problems import Problem, failure
 
 Json = dict[str, Any]
 
@@ -139,8 +139,6 @@ _FREE_FORM = ("metadata", "data", "params")
 
 ResultHook = Callable[[FaultyCall, Any], Any]
 EventHook = Callable[[FaultyCall, int, Json], Iterable[Json]]
-RequestHook = Callable[[FaultyCall, Json], Json]
-ErrorHook = Callable[[FaultyCall, Problem], "Problem | Json"]
 
 
 def tasks_in(result: Any) -> Iterator[Json]:
@@ -189,8 +187,8 @@ def each_object(change: Callable[[Json], Any]) -> ResultHook:
     return hook
 
 
-def only(operations: str | tuple[str, ...], change: Callable[[Json], Any]) -> ResultHook:
-    """Return a hook that changes the result of some operations: in place, or to what it returns."""
+def only(operations: str | tuple[str, ...], change: Callable[[Json], Any]) -> Fault:
+    """Return a fault that changes the result of some operations: in place, or to what it returns."""
     names = (operations,) if isinstance(operations, str) else operations
 
     def hook(call: FaultyCall, result: Any) -> Any:
@@ -199,7 +197,7 @@ def only(operations: str | tuple[str, ...], change: Callable[[Json], Any]) -> Re
         changed = change(result)
         return result if changed is None else changed
 
-    return hook
+    return Fault(reply=hook)
 
 
 def having(*members: str, then: Callable[[Json], Any]) -> Callable[[Json], None]:
@@ -232,23 +230,18 @@ def each_event(change: Callable[[Json], Any]) -> EventHook:
     return hook
 
 
-def ignoring(operation: str, *names: str) -> RequestHook:
-    """Return a request hook that forgets parameters."""
+def ignoring(operation: str, *names: str) -> Fault:
+    """Return a fault that forgets parameters."""
     return asking(operation, lambda params: dropped(params, *names))
 
 
-def asking(operation: str, change: Callable[[Json], Json]) -> RequestHook:
-    """Return a request hook that changes the parameters of one operation."""
-    return lambda call, params: change(params) if call.operation == operation else params
+def asking(operation: str, change: Callable[[Json], Json]) -> Fault:
+    """Return a fault that changes the parameters of one operation."""
+    return Fault(request=lambda call, params: change(params) if call.operation == operation else params)
 
 
-def setting(**fields: Any) -> ErrorHook:
-    """Return a hook that gives the errors of the A2A specification other fields."""
-    return lambda _, problem: replace(problem, **fields) if problem.kind in A2A_KINDS else problem
-
-
-def configured(*ignored: str, when: Callable[[Json], bool] = lambda _: True) -> RequestHook:
-    """Return a request hook that forgets members of the configuration of a message.
+def configured(*ignored: str, when: Callable[[Json], bool] = lambda _: True) -> Fault:
+    """Return a fault that forgets members of the configuration of a message.
 
     :param when: tells of a configuration whether it is to be changed.
     """
@@ -259,7 +252,7 @@ def configured(*ignored: str, when: Callable[[Json], bool] = lambda _: True) -> 
             return params
         return {**params, "configuration": dropped(asked, *ignored)}
 
-    return hook
+    return Fault(request=hook)
 
 
 def dropped(found: Json, *names: str) -> Json:
@@ -267,23 +260,27 @@ def dropped(found: Json, *names: str) -> Json:
     return {name: value for name, value in found.items() if name not in names}
 
 
-def losing(member: str, operation: str = "") -> EventHook:
-    """Return a hook that does not send the events with a member; of one operation, or of all."""
+def losing(member: str, operation: str = "") -> Fault:
+    """Return a fault that does not send the events with a member; of one operation, or of all."""
 
     def hook(call: FaultyCall, _: int, event: Json) -> Iterable[Json]:
         return () if member in event and operation in ("", call.operation) else (event,)
 
-    return hook
+    return Fault(event=hook)
 
 
-def error_as(kind_: str, /, **fields: Any) -> ErrorHook:
-    """Return a hook that gives one kind of error other fields, on every operation."""
-    return lambda _, problem: replace(problem, **fields) if problem.kind == kind_ else problem
+def error_as(kind_: str, /, **fields: Any) -> Fault:
+    """Return a fault that gives one kind of error other fields, on every operation."""
+    return Fault(error=lambda _, problem: replace(problem, **fields) if problem.kind == kind_ else problem)
 
 
-def answering(kind: str, operation: str, make: Callable[[Json], Json]) -> ErrorHook:
-    """Return a hook that gives a result in place of an error."""
-    return lambda call, problem: make(call.params) if problem.kind == kind and call.operation == operation else problem
+def answering(kind: str, operation: str, make: Callable[[Json], Json]) -> Fault:
+    """Return a fault that gives a result in place of an error."""
+
+    def hook(call: FaultyCall, problem: Problem) -> Problem | Json:
+        return make(call.params) if problem.kind == kind and call.operation == operation else problem
+
+    return Fault(error=hook)
 
 
 def headers(**changed: str | None) -> Callable[[FaultyCall, Packet], Packet]:

@@ -55,21 +55,17 @@ ACCESS_FAULTS: dict[str, Fault] = {
     ),
     "no-patch": Fault(request=_refuse_patch),
     "no-challenge": Fault(packet=_no_challenge),
-    "auth-status": Fault(error=error_as("Unauthenticated", http=400, grpc="INVALID_ARGUMENT")),
-    "extended-open": Fault(error=answering("UnsupportedOperation", "GetExtendedAgentCard", lambda p: {"name": "x"})),
-    "extended-code": Fault(
-        error=error_as(
-            "ExtendedAgentCardNotConfigured", code=-32603, http=500, grpc="INTERNAL", kind="Internal", details=()
-        )
+    "auth-status": error_as("Unauthenticated", http=400, grpc="INVALID_ARGUMENT"),
+    "extended-open": answering("UnsupportedOperation", "GetExtendedAgentCard", lambda p: {"name": "x"}),
+    "extended-code": error_as(
+        "ExtendedAgentCardNotConfigured", code=-32603, http=500, grpc="INTERNAL", kind="Internal", details=()
     ),
-    "extended-thin": Fault(reply=only("GetExtendedAgentCard", lambda card: dropped(card, "skills", "version"))),
+    "extended-thin": only("GetExtendedAgentCard", lambda card: dropped(card, "skills", "version")),
     "extended-no-caching": Fault(
         packet=lambda c, p: headers(cache_control=None, etag=None)(c, p) if c.operation == "GetExtendedAgentCard" else p
     ),
-    "extended-secret": Fault(
-        reply=only(
-            "GetExtendedAgentCard",
-            lambda card: card.update(description="Uses the key sk-live-51H8aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789."),
-        )
+    "extended-secret": only(
+        "GetExtendedAgentCard",
+        lambda card: card.update(description="Uses the key sk-live-51H8aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789."),
     ),
 }

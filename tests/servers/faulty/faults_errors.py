@@ -21,9 +21,8 @@ from faulty.fault import (
     losing,
     only,
     refusing,
-    setting,
 )
-from faulty.problems import Problem
+from faulty.problems import A2A_KINDS, Problem
 
 # The error, and where the server is that shows it.
 _WITH_CODES: dict[str, dict[str, Any]] = {
@@ -47,7 +46,7 @@ CODE_FAULTS = tuple(
         says=f"{kind}Error is {', '.join(map(str, fields.values()))} on {binding}.",
         breaks=(f"ERR-{short}-{kind}",),
         bindings=(binding,),
-        error=error_as(kind, **fields),
+        error=error_as(kind, **fields).error,
         **where,
     )
     for kind, where in _WITH_CODES.items()
@@ -103,11 +102,6 @@ def _rpc_error(change: Callable[[Json], None]) -> Fault:
     return Fault(envelope=hook)
 
 
-def _coded(kind: str, code: int) -> Fault:
-    """Return a fault that gives a kind of error another code on JSON-RPC."""
-    return Fault(error=error_as(kind, code=code))
-
-
 def _detail(change: Callable[[Json], Json]) -> Fault:
     """Return a fault of every detail of an error."""
 
@@ -144,25 +138,25 @@ ERROR_FAULTS: dict[str, Fault] = {
     **{f"break-{name}": refusing(*found, "Internal") for name, found in BREAKDOWNS.items()},
     "rest-no-subscribe": lacking("SubscribeToTask"),
     "grpc-no-list": lacking("ListTasks"),
-    "grpc-lost-artifacts": Fault(event=losing("artifactUpdate")),
+    "grpc-lost-artifacts": losing("artifactUpdate"),
     "error-no-message": _rpc_error(lambda e: e.update(message="")),
     "error-text-code": _rpc_error(lambda e: e.update(code=str(e["code"]))),
     "error-data-object": _rpc_error(lambda e: e.update(data={"hint": "look"})),
     "error-untyped": _detail(lambda detail: dropped(detail, "@type")),
-    "error-no-info": Fault(error=setting(details=())),
+    "error-no-info": Fault(error=lambda call, p: replace(p, details=()) if p.kind in A2A_KINDS else p),
     "cancel-no-info": Fault(error=lambda call, p: replace(p, details=()) if p.kind == "TaskNotCancelable" else p),
     "error-reason": _detail(lambda detail: detail | ({"reason": "ERROR"} if "reason" in detail else {})),
     "error-domain": _detail(lambda detail: detail | ({"domain": "example.com"} if "domain" in detail else {})),
     "error-problem-json": Fault(
         envelope=lambda _, shown: {"status": shown["error"]["code"], "detail": shown["error"]["message"], "errors": []}
     ),
-    "error-no-violations": Fault(error=error_as("InvalidParams", details=())),
+    "error-no-violations": error_as("InvalidParams", details=()),
     "json-500": Fault(packet=_crash_on("x")),
-    "rest-json-500": Fault(error=error_as("JSONParse", http=500, grpc="INTERNAL", details=())),
-    "json-code": _coded("JSONParse", -32600),
-    "request-code": _coded("InvalidRequest", -32602),
-    "method-code": _coded("MethodNotFound", -32600),
-    "params-code": _coded("InvalidParams", -32600),
+    "rest-json-500": error_as("JSONParse", http=500, grpc="INTERNAL", details=()),
+    "json-code": error_as("JSONParse", code=-32600),
+    "request-code": error_as("InvalidRequest", code=-32602),
+    "method-code": error_as("MethodNotFound", code=-32600),
+    "params-code": error_as("InvalidParams", code=-32600),
     "params-crash": Fault(error=lambda call, p: _crash(call, p) if p.kind == "InvalidParams" else p),
     "id-as-text": Fault(envelope=_id_as_text),
     "id-as-text-in-results": Fault(
@@ -179,14 +173,10 @@ ERROR_FAULTS: dict[str, Fault] = {
     "jsonrpc-no-list": lacking("ListTasks"),
     "rest-no-list": lacking("ListTasks"),
     "rest-json": Fault(packet=_called("application/json")),
-    "rest-query-names": Fault(request=ignoring("ListTasks", "pageSize")),
-    "rest-query-values": Fault(request=ignoring("ListTasks", "status", "includeArtifacts", "statusTimestampAfter")),
+    "rest-query-names": ignoring("ListTasks", "pageSize"),
+    "rest-query-values": ignoring("ListTasks", "status", "includeArtifacts", "statusTimestampAfter"),
     "rest-escapes": Fault(request=_ascii_query),
     "grpc-unimplemented": lacking("GetTask"),
-    "grpc-other-task": Fault(
-        reply=only("GetTask", lambda r: {**r, "status": {**r["status"], "state": "TASK_STATE_FAILED"}})
-    ),
-    "rest-other-error": Fault(
-        error=error_as("TaskNotFound", http=400, grpc="INVALID_ARGUMENT", kind="InvalidParams", details=())
-    ),
+    "grpc-other-task": only("GetTask", lambda r: {**r, "status": {**r["status"], "state": "TASK_STATE_FAILED"}}),
+    "rest-other-error": error_as("TaskNotFound", http=400, grpc="INVALID_ARGUMENT", kind="InvalidParams", details=()),
 }

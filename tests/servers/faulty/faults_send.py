@@ -181,21 +181,14 @@ def _large(call: FaultyCall, params: Json) -> Json:
     return params
 
 
-def _sent(change: Callable[[Json], Any]) -> Fault:
-    """Return a fault of what SendMessage gives."""
-    return Fault(reply=only("SendMessage", change))
-
-
 SEND_FAULTS: dict[str, Fault] = {
-    "send-bare-task": _sent(lambda result: result.get("task")),
-    "send-both": _sent(_both),
-    "send-stale": Fault(reply=only("SendMessage", lambda result: each_task(without("artifacts"))(NOWHERE, result))),
-    "send-any-task": Fault(error=answering("TaskNotFound", "SendMessage", _completed)),
-    "send-history-zero": Fault(request=configured("historyLength", when=lambda asked: asked.get("historyLength") == 0)),
-    "send-history": Fault(
-        request=configured("historyLength", when=lambda asked: (asked.get("historyLength") or 0) >= 0)
-    ),
-    "send-output-modes": Fault(request=configured("acceptedOutputModes")),
+    "send-bare-task": only("SendMessage", lambda result: result.get("task")),
+    "send-both": only("SendMessage", _both),
+    "send-stale": only("SendMessage", lambda result: each_task(without("artifacts"))(NOWHERE, result)),
+    "send-any-task": answering("TaskNotFound", "SendMessage", _completed),
+    "send-history-zero": configured("historyLength", when=lambda asked: asked.get("historyLength") == 0),
+    "send-history": configured("historyLength", when=lambda asked: (asked.get("historyLength") or 0) >= 0),
+    "send-output-modes": configured("acceptedOutputModes"),
     "message-no-context": _wire(_of_agent(contextId=None)),
     "message-user-role": _wire(_of_agent(role="ROLE_USER")),
     "send-strict": Fault(request=_refuse_unknown),
@@ -218,8 +211,8 @@ SEND_FAULTS: dict[str, Fault] = {
     ),
     "timestamp-local": _wire(_text("timestamp", _later)),
     "no-history-no-artifacts": Fault(reply=_no_artifacts_without_history),
-    "push-not-at-once": Fault(
-        request=configured("taskPushNotificationConfig", when=lambda asked: bool(asked.get("returnImmediately")))
+    "push-not-at-once": configured(
+        "taskPushNotificationConfig", when=lambda asked: bool(asked.get("returnImmediately"))
     ),
     "data-no-null": Fault(request=_refuse_data(type(None))),
     "raw-damaged": _wire(_text("raw", lambda raw: raw.rstrip("=")[:-3] + "!")),
@@ -228,8 +221,8 @@ SEND_FAULTS: dict[str, Fault] = {
     "part-two-contents": _wire(
         having("text", "mediaType", then=lambda found: found.update(url="https://example.com/also"))
     ),
-    "task-no-id": Fault(reply=only("SendMessage", lambda result: each_task(without("id"))(NOWHERE, result))),
-    "task-no-status": Fault(reply=only("GetTask", without("status"))),
+    "task-no-id": only("SendMessage", lambda result: each_task(without("id"))(NOWHERE, result)),
+    "task-no-status": only("GetTask", without("status")),
     "state-misspelt": _wire(_text("state", _misspelt)),
     "state-lower-case": _wire(
         _text("state", lambda state: state.removeprefix("TASK_STATE_").lower().replace("_", "-"))

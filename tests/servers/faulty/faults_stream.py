@@ -143,7 +143,7 @@ STREAM_FAULTS: dict[str, Fault] = {
     "stream-content-type": Fault(
         packet=lambda call, p: headers(content_type="application/json")(call, p) if _streams(call) else p
     ),
-    "stream-no-task": Fault(event=losing("task", _SEND)),
+    "stream-no-task": losing("task", _SEND),
     "stream-message-twice": _sent(lambda call, index, event: "message" in event, times=2),
     "stream-message-between": Fault(event=_message_between),
     "stream-no-final": _sent(lambda call, index, event: _state(event) in TERMINAL_STATES),
@@ -161,7 +161,7 @@ STREAM_FAULTS: dict[str, Fault] = {
             "artifactUpdate",
         )
     ),
-    "stream-lost-artifacts": Fault(event=losing("artifactUpdate")),
+    "stream-lost-artifacts": losing("artifactUpdate"),
     "stream-unknown-task": Fault(error=_one_event),
     "stream-append-first": Fault(
         event=_update(lambda update: update.update(append=not update.get("append", False)), "artifactUpdate")
@@ -169,8 +169,8 @@ STREAM_FAULTS: dict[str, Fault] = {
     "stream-no-last-chunk": Fault(event=_update(lambda update: update.update(lastChunk=False), "artifactUpdate")),
     "stream-reordered": Fault(event=_reordered()),
     "subscribe-no-task": _sent(lambda call, index, event: index == 0 and call.operation == _SUBSCRIBE),
-    "subscribe-terminal": Fault(error=answering("UnsupportedOperation", _SUBSCRIBE, _late_subscription)),
-    "subscribe-unknown": Fault(error=answering("TaskNotFound", _SUBSCRIBE, _late_subscription)),
+    "subscribe-terminal": answering("UnsupportedOperation", _SUBSCRIBE, _late_subscription),
+    "subscribe-unknown": answering("TaskNotFound", _SUBSCRIBE, _late_subscription),
     "subscribe-gap": Fault(event=_gap()),
     "stream-502": Fault(
         packet=lambda call, p: _page(502, b"<html><h1>502 Bad Gateway</h1></html>") if _streams(call) else p

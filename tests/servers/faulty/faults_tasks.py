@@ -30,26 +30,6 @@ from faulty.store import TERMINAL_STATES, new_id, now, page
 _STATES = ("TASK_STATE_UNSPECIFIED", *STATES)
 
 
-def _get(change: Callable[[Json], Any]) -> Fault:
-    """Return a fault of what GetTask gives."""
-    return Fault(reply=only("GetTask", change))
-
-
-def _list(change: Callable[[Json], Json]) -> Fault:
-    """Return a fault of how the parameters of ListTasks are read."""
-    return Fault(request=asking("ListTasks", change))
-
-
-def _deaf(*ignored: str) -> Fault:
-    """Return a fault that consists of not reading parameters of ListTasks."""
-    return Fault(request=ignoring("ListTasks", *ignored))
-
-
-def _listed(change: Callable[[Json], Any]) -> Fault:
-    """Return a fault of what ListTasks gives."""
-    return Fault(reply=only("ListTasks", change))
-
-
 def _no_id(operation: str) -> Fault:
     """Return a fault of an operation that breaks without an id."""
 
@@ -62,7 +42,7 @@ def _no_id(operation: str) -> Fault:
 
 def _sized(when: Callable[[int], bool], change: Callable[[Json], Json]) -> Fault:
     """Return a fault of how some sizes of pages are read."""
-    return _list(lambda p: change(p) if isinstance(p.get("pageSize"), int) and when(p["pageSize"]) else p)
+    return asking("ListTasks", lambda p: change(p) if isinstance(p.get("pageSize"), int) and when(p["pageSize"]) else p)
 
 
 def _drop_bad_token(params: Json) -> Json:
@@ -101,7 +81,7 @@ def _oldest_history(call: FaultyCall, result: Any) -> Any:
 
 def _after_first(*ignored: str) -> Fault:
     """Return a fault of a server that forgets parameters of ListTasks after the first page."""
-    return _list(lambda params: dropped(params, *ignored) if params.get("pageToken") else params)
+    return asking("ListTasks", lambda params: dropped(params, *ignored) if params.get("pageToken") else params)
 
 
 def _later_total(call: FaultyCall, result: Any) -> Any:
@@ -120,43 +100,46 @@ def _no_context_of_artifacts(packet: Packet) -> Packet:
 
 
 TASK_FAULTS: dict[str, Fault] = {
-    "get-wrapped": _get(lambda task: {"task": task}),
-    "get-unknown": Fault(error=answering("TaskNotFound", "GetTask", _blank)),
-    "get-history": Fault(request=ignoring("GetTask", "historyLength")),
+    "get-wrapped": only("GetTask", lambda task: {"task": task}),
+    "get-unknown": answering("TaskNotFound", "GetTask", _blank),
+    "get-history": ignoring("GetTask", "historyLength"),
     "get-old-history": Fault(reply=_oldest_history),
     "get-no-id": _no_id("GetTask"),
-    "get-changes": _get(lambda task: task["status"].update(timestamp=now())),
-    "list-no-token": _listed(lambda page: page if page["nextPageToken"] else dropped(page, "nextPageToken")),
-    "list-token-at-end": _listed(lambda page: {**page, "nextPageToken": page["nextPageToken"] or "YmVmb3JlOjA="}),
-    "list-no-total": _listed(without("totalSize")),
-    "list-no-page-size": _listed(without("pageSize")),
-    "list-artifacts": _list(lambda params: {**params, "includeArtifacts": True}),
-    "list-no-artifacts": _list(lambda params: {**params, "includeArtifacts": False}),
-    "list-no-cursor": _deaf("pageToken"),
-    "list-big-page": _list(lambda params: {"pageSize": 100, **params}),
+    "get-changes": only("GetTask", lambda task: task["status"].update(timestamp=now())),
+    "list-no-token": only("ListTasks", lambda page: page if page["nextPageToken"] else dropped(page, "nextPageToken")),
+    "list-token-at-end": only(
+        "ListTasks", lambda page: {**page, "nextPageToken": page["nextPageToken"] or "YmVmb3JlOjA="}
+    ),
+    "list-no-total": only("ListTasks", without("totalSize")),
+    "list-no-page-size": only("ListTasks", without("pageSize")),
+    "list-artifacts": asking("ListTasks", lambda params: {**params, "includeArtifacts": True}),
+    "list-no-artifacts": asking("ListTasks", lambda params: {**params, "includeArtifacts": False}),
+    "list-no-cursor": ignoring("ListTasks", "pageToken"),
+    "list-big-page": asking("ListTasks", lambda params: {"pageSize": 100, **params}),
     "list-one-more": _sized(
         lambda size: 1 <= size < 100, lambda params: {**params, "pageSize": params["pageSize"] + 1}
     ),
     "list-any-size": _sized(lambda size: not 1 <= size <= 100, lambda params: dropped(params, "pageSize")),
-    "list-no-context-filter": _deaf("contextId"),
-    "list-no-status-filter": _deaf("status"),
-    "list-no-time-filter": _deaf("statusTimestampAfter"),
-    "list-exclusive-time": _list(_shifted),
-    "list-any-status": _list(
-        lambda p: dropped(p, "status") if isinstance(p.get("status"), str) and p["status"] not in _STATES else p
+    "list-no-context-filter": ignoring("ListTasks", "contextId"),
+    "list-no-status-filter": ignoring("ListTasks", "status"),
+    "list-no-time-filter": ignoring("ListTasks", "statusTimestampAfter"),
+    "list-exclusive-time": asking("ListTasks", _shifted),
+    "list-any-status": asking(
+        "ListTasks",
+        lambda p: dropped(p, "status") if isinstance(p.get("status"), str) and p["status"] not in _STATES else p,
     ),
-    "list-any-token": _list(_drop_bad_token),
-    "list-no-history-length": _deaf("historyLength"),
+    "list-any-token": asking("ListTasks", _drop_bad_token),
+    "list-no-history-length": ignoring("ListTasks", "historyLength"),
     "list-later-total": Fault(reply=_later_total),
     "list-later-artifacts": _after_first("includeArtifacts"),
     "list-later-filter": _after_first("contextId", "status"),
-    "list-page-total": _listed(lambda page: page.update(totalSize=len(page["tasks"]))),
-    "cancel-terminal": Fault(error=answering("TaskNotCancelable", "CancelTask", _blank)),
-    "cancel-old-state": Fault(reply=only("CancelTask", lambda task: task["status"].update(state="TASK_STATE_WORKING"))),
-    "cancel-unknown": Fault(error=answering("TaskNotFound", "CancelTask", _blank)),
+    "list-page-total": only("ListTasks", lambda page: page.update(totalSize=len(page["tasks"]))),
+    "cancel-terminal": answering("TaskNotCancelable", "CancelTask", _blank),
+    "cancel-old-state": only("CancelTask", lambda task: task["status"].update(state="TASK_STATE_WORKING")),
+    "cancel-unknown": answering("TaskNotFound", "CancelTask", _blank),
     "cancel-no-id": _no_id("CancelTask"),
-    "get-not-found-code": Fault(
-        error=error_as("TaskNotFound", code=-32602, http=400, grpc="INVALID_ARGUMENT", kind="InvalidParams")
+    "get-not-found-code": error_as(
+        "TaskNotFound", code=-32602, http=400, grpc="INVALID_ARGUMENT", kind="InvalidParams"
     ),
 }
 
@@ -186,37 +169,33 @@ def _no_final(packet: Packet) -> Packet | None:
 
 PUSH_FAULTS: dict[str, Fault] = {
     "push-artifact-no-context": Fault(delivery=_no_context_of_artifacts),
-    "push-url-no-query": Fault(
-        reply=only((_CREATE, _GET), having("url", then=lambda found: found.update(url=found["url"].partition("?")[0])))
+    "push-url-no-query": only(
+        (_CREATE, _GET), having("url", then=lambda found: found.update(url=found["url"].partition("?")[0]))
     ),
-    "push-no-id": Fault(reply=only(_CREATE, without("id"))),
-    "push-no-task-id": Fault(reply=only(_CREATE, without("taskId"))),
-    "push-other-url": Fault(reply=only(_GET, lambda r: {**r, "url": "http://127.0.0.1:9/other"})),
-    "push-get-unknown": Fault(
-        error=answering(
-            "TaskNotFound",
-            _GET,
-            lambda p: {"id": p.get("id", "x"), "taskId": p.get("taskId", "x"), "url": "http://127.0.0.1:9/"},
-        )
+    "push-no-id": only(_CREATE, without("id")),
+    "push-no-task-id": only(_CREATE, without("taskId")),
+    "push-other-url": only(_GET, lambda r: {**r, "url": "http://127.0.0.1:9/other"}),
+    "push-get-unknown": answering(
+        "TaskNotFound",
+        _GET,
+        lambda p: {"id": p.get("id", "x"), "taskId": p.get("taskId", "x"), "url": "http://127.0.0.1:9/"},
     ),
-    "push-list-first": Fault(reply=only(_LIST, lambda result: {**result, "configs": result["configs"][:1]})),
-    "push-undeclared-code": Fault(
-        error=error_as(
-            "PushNotificationNotSupported",
-            kind="UnsupportedOperation",
-            code=-32004,
-            http=501,
-            grpc="UNIMPLEMENTED",
-            details=(),
-        )
+    "push-list-first": only(_LIST, lambda result: {**result, "configs": result["configs"][:1]}),
+    "push-undeclared-code": error_as(
+        "PushNotificationNotSupported",
+        kind="UnsupportedOperation",
+        code=-32004,
+        http=501,
+        grpc="UNIMPLEMENTED",
+        details=(),
     ),
-    "push-unknown-task": Fault(error=answering("TaskNotFound", _CREATE, lambda p: {"id": "x", **p})),
+    "push-unknown-task": answering("TaskNotFound", _CREATE, lambda p: {"id": "x", **p}),
     "push-nothing": Fault(delivery=lambda packet: None),
     "push-bare": Fault(delivery=body(lambda event: next(iter(event.values())))),
     "push-content-type": Fault(delivery=delivery_headers(content_type="application/json")),
     "push-always-bearer": _bearer_as("Bearer"),
     "push-no-auth": Fault(delivery=delivery_headers(authorization=None)),
-    "push-not-at-send": Fault(request=configured("taskPushNotificationConfig")),
+    "push-not-at-send": configured("taskPushNotificationConfig"),
     "push-no-final": Fault(delivery=_no_final),
     "push-scheme-case": _bearer_as("Basic", lambda sent: sent == "bearer"),
 }
