@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import gzip
 import threading
@@ -460,37 +459,7 @@ def test_auto_streams_where_the_card_says_so(
 # --- where credentials go ---
 
 
-def with_scheme(url: str, scheme: dict[str, Any] | None) -> dict[str, Any]:
-    card: dict[str, Any] = {"name": "raw", "url": f"{url}/rpc", "protocolVersion": "0.3.0"}
-    if scheme is not None:
-        card |= {"securitySchemes": {"s": scheme}, "security": [{"s": []}]}
-    return card
-
-
 REPLY_0_3 = {"kind": "message", "role": "agent", "parts": [{"kind": "text", "text": "fine"}]}
-
-
-@pytest.mark.parametrize(
-    ("token", "scheme", "header", "value"),
-    [
-        (SECRET, None, "authorization", f"Bearer {SECRET}"),
-        (SECRET, {"type": "http", "scheme": "Bearer"}, "authorization", f"Bearer {SECRET}"),
-        (SECRET, {"type": "oauth2", "flows": {}}, "authorization", f"Bearer {SECRET}"),
-        (SECRET, {"type": "apiKey", "in": "header", "name": "X-Key"}, "x-key", SECRET),
-        (SECRET, {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}, "x-key", SECRET),
-        (SECRET, {"type": "apiKey", "in": "cookie", "name": "key"}, "cookie", f"key={SECRET}"),
-        (SECRET, {"type": "apiKey", "in": "query", "name": "key"}, "path", f"/rpc?key={SECRET}"),
-        ("me:pw", {"type": "http", "scheme": "basic"}, "authorization", f"Basic {base64.b64encode(b'me:pw').decode()}"),
-    ],
-)
-def test_token_goes_where_the_card_wants_it(
-    serve: Serve, connect: Connect, token: str, scheme: dict[str, Any] | None, header: str, value: str
-) -> None:
-    agent = serve(lambda r: rpc(REPLY_0_3, r))
-    agent.card = with_scheme(agent.url, scheme)
-    assert say(connect(agent.url, auth=Credentials(token))).text == "fine"
-    assert {**agent.messages[0].headers, "path": agent.messages[0].path}[header] == value
-    assert token not in str([r.headers for r in agent.requests if r.method == "GET"])
 
 
 @pytest.mark.parametrize("transport", ["jsonrpc", "rest"])

@@ -31,6 +31,14 @@ SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "basic": {"type": "http", "scheme": "basic"},
 }
+CARRIED = {
+    "query": ("path", f"/rpc?key={SECRET}"),
+    "cookie": ("cookie", f"key={SECRET}"),
+    "header": ("x-key", SECRET),
+    "bearer": ("authorization", f"Bearer {SECRET}"),
+    "basic": ("authorization", f"Basic {base64.b64encode(USER.encode()).decode()}"),
+}
+"""Scheme -> where the token is, and how."""
 
 
 def echo(request: Request) -> str:
@@ -100,8 +108,9 @@ def test_an_echoed_token_is_hidden(
         with pytest.raises(A2ABenchError) as caught:
             session.send(HELLO)
         sent = agent.messages[0]
-    carried = f"{sent.headers} {urllib.parse.unquote(sent.path)}"
-    assert SECRET in carried or base64.b64encode(USER.encode()).decode() in carried
+    where, value = CARRIED[scheme]
+    assert {**sent.headers, "path": urllib.parse.unquote(sent.path)}[where] == value
+    assert SECRET not in str([(r.headers, r.path) for r in agent.requests if r.method == "GET"])
     assert "httpcore.http11" in {r.name for r in caplog.records}
     assert_hidden(shown(session, caught.value))
     assert_hidden(caplog.text)
