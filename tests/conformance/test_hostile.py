@@ -14,7 +14,6 @@ import resource
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 import pytest
 from examples import rotating, sampled
@@ -36,77 +35,34 @@ from pytest_a2a_bench.reports.findings import wire_lines
 Answer = Callable[[Request], Awaitable[Response]]
 
 _MEGABYTE = b" " * 1_000_000
+_STATUS = {"state": "TASK_STATE_WORKING", "timestamp": "2026-01-01T00:00:00.000Z"}
+_EVENT = {"jsonrpc": "2.0", "id": 1, "result": {"task": {"id": "t", "contextId": "c", "status": _STATUS}}}
+STREAM = "text/event-stream"
 
 
-def _task(request_id: Any, state: str = "TASK_STATE_COMPLETED") -> dict[str, Any]:
-    status = {"state": state, "timestamp": "2026-01-01T00:00:00.000Z"}
-    return {"jsonrpc": "2.0", "id": request_id, "result": {"task": {"id": "t", "contextId": "c", "status": status}}}
+def streamed(
+    first: bytes, piece: bytes, media: str = "application/json", *, pieces: int = 1_000_000_000, pause: float = 0.0
+) -> Answer:
+    """Answer with pieces, each after a pause: without end by default."""
 
+    async def answer(request: Request) -> Response:
+        async def body() -> AsyncIterator[bytes]:
+            yield first
+            for _ in range(pieces):
+                yield piece
+                await asyncio.sleep(pause)
 
-async def _request_id(request: Request) -> Any:
-    try:
-        body = json.loads(await request.body())
-    except ValueError:
-        return None
-    return body.get("id") if isinstance(body, dict) else None
+        return StreamingResponse(body(), media_type=media)
 
-
-async def huge(request: Request) -> Response:
-    """A hundred megabytes of JSON."""
-
-    async def body() -> AsyncIterator[bytes]:
-        yield b'{"jsonrpc": "2.0", "id": 1, "result": "'
-        for _ in range(100):
-            yield _MEGABYTE
-        yield b'"}'
-
-    return StreamingResponse(body(), media_type="application/json")
-
-
-async def endless(request: Request) -> Response:
-    """Events without end, as fast as they are taken."""
-    request_id = await _request_id(request)
-    event = f"data: {json.dumps(_task(request_id, 'TASK_STATE_WORKING'))}\n\n".encode()
-
-    async def body() -> AsyncIterator[bytes]:
-        while True:
-            yield event
-            await asyncio.sleep(0)
-
-    return StreamingResponse(body(), media_type="text/event-stream")
-
-
-async def endless_line(request: Request) -> Response:
-    """One event that never ends."""
-
-    async def body() -> AsyncIterator[bytes]:
-        yield b"data: "
-        while True:
-            yield b"x" * 100_000
-            await asyncio.sleep(0)
-
-    return StreamingResponse(body(), media_type="text/event-stream")
-
-
-async def drip(request: Request) -> Response:
-    """One byte at a time, each within any timeout between bytes."""
-
-    async def body() -> AsyncIterator[bytes]:
-        while True:
-            yield b" "
-            await asyncio.sleep(0.05)
-
-    return StreamingResponse(body(), media_type="application/json")
+    return answer
 
 
 async def silent(request: Request) -> Response:
-    """Nothing at all."""
     await asyncio.sleep(60)
     return Response()
 
 
 async def round_and_round(request: Request) -> Response:
-    """A redirect to itself."""
     return Response(status_code=302, headers={"location": str(request.url)})
 
 
@@ -116,7 +72,6 @@ def _bomb() -> bytes:
 
 
 async def bomb(request: Request) -> Response:
-    """Kilobytes that become a hundred megabytes."""
     return Response(_bomb(), media_type="application/json", headers={"content-encoding": "gzip"})
 
 
@@ -126,7 +81,16 @@ async def page(request: Request) -> Response:
 
 
 # In this order: some are tried in each run.
-ANSWERS: tuple[Answer, ...] = (huge, endless, endless_line, bomb, silent, drip, round_and_round)
+ANSWERS: dict[str, Answer] = {
+    "a hundred megabytes": streamed(b'{"jsonrpc": "2.0", "id": 1, "result": "', _MEGABYTE, pieces=100),
+    "events without end": streamed(b"", b"data: " + json.dumps(_EVENT).encode() + b"\n\n", STREAM),
+    "one event without end": streamed(b"data: ", b"x" * 100_000, STREAM),
+    "kilobytes that become a hundred megabytes": bomb,
+    "nothing at all": silent,
+    # Each within any timeout between bytes.
+    "one byte at a time": streamed(b" ", b" ", pause=0.05),
+    "a redirect to itself": round_and_round,
+}
 
 
 def hostile_app(answer: Answer, port: int) -> Starlette:
@@ -189,17 +153,19 @@ def usual() -> float:
 
 
 # What drips is late everywhere, and each check of it waits twice.
-FEW = [pytest.param(*p.values, IDS, 1, marks=p.marks) for p in sampled(ANSWERS[:5], 3)]
+FEW = [pytest.param(*p.values, IDS, 1, marks=p.marks) for p in sampled(list(ANSWERS)[:5], 3)]
 # Some twenty times as many checks as what the usual was measured with; what is late is asked again, alone.
-ALL = [pytest.param(a, None, 4, marks=pytest.mark.slow) for a in rotating(ANSWERS, 3)]
+ALL = [pytest.param(name, None, 4, marks=pytest.mark.slow) for name in rotating(list(ANSWERS), 3)]
 
 
-@pytest.mark.parametrize(("answer", "ids", "times"), [*FEW, *ALL], ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("name", "ids", "times"), [*FEW, *ALL], ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_every_check_ends_in_a_finding_or_says_why_not(
-    answer: Answer, ids: tuple[str, ...] | None, times: int, usual: float
+    name: str, ids: tuple[str, ...] | None, times: int, usual: float
 ) -> None:
     results: list[CheckResult] = []
-    spent = seconds_of(lambda: results.extend(asyncio.run(judge(answer, ids))))
+    spent = seconds_of(lambda: results.extend(asyncio.run(judge(ANSWERS[name], ids))))
 
     broken = [r.reason for r in results if "bug of pytest-a2a-bench" in r.reason]
     shown = json.dumps([dataclasses.asdict(f) for r in results for f in r.findings])
@@ -212,7 +178,7 @@ def test_every_check_ends_in_a_finding_or_says_why_not(
 
 
 def test_a_huge_answer_is_cut_and_told_as_an_answer() -> None:
-    results = asyncio.run(judge(huge, ("GET-002",), timeout=30.0))
+    results = asyncio.run(judge(ANSWERS["a hundred megabytes"], ("GET-002",), timeout=30.0))
 
     found = [f for r in results for f in r.findings]
     exchanges = [e for f in found for e in f.exchanges]
@@ -225,7 +191,7 @@ def test_a_huge_answer_is_cut_and_told_as_an_answer() -> None:
 
 def test_an_endless_answer_costs_little_memory() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    asyncio.run(judge(endless, ("STREAM-002",)))
+    asyncio.run(judge(ANSWERS["events without end"], ("STREAM-002",)))
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 
     assert grown < 300_000  # KB
