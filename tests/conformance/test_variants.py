@@ -144,6 +144,8 @@ LIBERTIES: dict[str, tuple[Fault, set[str]]] = {
         Fault(switches=frozenset({"forgets-canceled"})),
         {"SEND-007", "SUB-003", "GET-001", "GET-007", "CAN-002", "CAN-005", "LIST-011"},
     ),
+    # Section 8.3.2 has the tenant in every request, and so it may be looked at first.
+    "tenant first": (Fault(variant="tenant", switches=frozenset({"tenant-first"})), {"ERR-012", "ERR-014"}),
     # Sections 5.3 and 11.3.2 have POST, the proto file has GET.
     "subscribes by GET": (Fault(subscribing=("GET",)), {"HJ-001", "SUB-001", "SUB-002", "SUB-007"}),
     # Of 0.3, where section 7 writes HTTP+JSON with the objects of the schema, and the proto file with its own.

@@ -97,6 +97,9 @@ async def ask(ctx: Context, request: Mapping[str, Any]) -> WireReply:
         params = {**sent, **params, "message": {k: v for k, v in sent["message"].items() if v is not None}}
     options = {} if "version" not in request else {"version_header": request["version"]}
     body = request.get("body", UNSET)
+    if ctx.target.tenant and isinstance(body, Mapping) and isinstance(body.get("params"), Mapping):
+        # Without it an agent of several tenants need not look at the rest.
+        body = {**body, "params": {"tenant": ctx.target.tenant, **body["params"]}}
     return await ctx.call(operation, params, headers=request.get("headers"), body=body, **options)
 
 

@@ -178,9 +178,7 @@ class JsonRpc:
             caller = self._desk.caller(request, call)
             envelope = await body_of(request)
             number = _readable_id(envelope)
-            call = old.read(self._desk.agent, _read(envelope, self._desk.agent.version))._replace(
-                version=caller.version
-            )
+            call = old.read(self._desk.agent, _read(envelope, self._desk.agent))._replace(version=caller.version)
             headers = self._desk.activated(caller)
             if call.operation in STREAMED:
                 return await self._stream(call, caller, number)
@@ -230,7 +228,7 @@ def _readable_id(envelope: Any) -> Any:
     return number if isinstance(number, str | int | float) and not isinstance(number, bool) else None
 
 
-def _read(envelope: Any, version: str) -> FaultyCall:
+def _read(envelope: Any, agent: FaultyAgent) -> FaultyCall:
     if not isinstance(envelope, dict):
         raise failure("InvalidRequest", "a request is one JSON object")
     if envelope.get("jsonrpc") != "2.0":
@@ -238,10 +236,12 @@ def _read(envelope: Any, version: str) -> FaultyCall:
     method = envelope.get("method")
     if not isinstance(method, str) or not method:
         raise failure("InvalidRequest", "a method is required")
-    operation = old.METHODS.get(method, "") if version == "0.3" else method
+    params = envelope.get("params", {})
+    if agent.on("tenant-first") and isinstance(params, dict) and not params.get("tenant"):
+        raise failure("InvalidParams", "a tenant is required")
+    operation = old.METHODS.get(method, "") if agent.version == "0.3" else method
     if operation not in OPERATIONS:
         raise failure("MethodNotFound", f"there is no method {method!r}")
-    params = envelope.get("params", {})
     if not isinstance(params, dict):
         raise failure("InvalidParams", "params must be an object")
     return FaultyCall("JSONRPC", operation, params)
