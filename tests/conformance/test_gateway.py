@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from a2a.types import AgentCardSignature, Part
-from gateway_faults import FAULTS
-from gateway_proxy import TRANSPARENT, Fault, Rewriting, gateway_proxy
+from gateway_faults import FAULTS, method
+from gateway_proxy import TRANSPARENT, Fault, Message, Rewriting, gateway_proxy
 from judged import SCRIPTED
 from scripted import Features, ScriptedExecutor, full_agent
 from starlette.middleware import Middleware
@@ -106,6 +107,15 @@ def test_a_transparent_proxy_changes_nothing() -> None:
         results = pair.compare(pair.plan())
         assert found(results) == {}
         assert pair.summary(results).startswith("the gateway changed nothing in ")
+
+
+def test_a_subscription_that_arrives_when_the_task_has_ended_shows_nothing() -> None:
+    def delay(message: Message) -> None:
+        if method(message) == "SubscribeToTask":
+            time.sleep(0.6)
+
+    with pair_of(Fault("late", "", request=delay), slow="slow 0.3 done") as pair:
+        assert found(chosen(pair, "GW-017")) == {}
 
 
 class Varying(ScriptedExecutor):

@@ -193,7 +193,11 @@ async def slow(asking: Asking) -> None:
         if state_of(task) in RUNNING:
             id, sent = str(task["id"]), {str(task["id"]): "TASK"}
             await ctx.get_task(id)
-            await asking.call("SubscribeToTask", "SubscribeToTask", {"id": id}, sent=sent)
+            reply = await asking.call("SubscribeToTask", "SubscribeToTask", {"id": id}, sent=sent)
+            if reply.error is not None and reply.error.name:
+                # The agent's refusal, which is right once the task has ended (section 3.1.6).
+                if state_of((await asking.direct.get_task(id)).result) not in RUNNING:
+                    del asking.seen["SubscribeToTask"]
             # A gateway that keeps answers has the one from before.
             await asking.call("GetTask of a task that has ended", "GetTask", {"id": id}, sent=sent)
 
