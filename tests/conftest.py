@@ -2,17 +2,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import importlib.util
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import examples
 import pytest
+from in_thread import served_in_thread
 
-from pytest_a2a_bench.agents.options import start_builtin
+from pytest_a2a_bench.agents.options import parse_spec
 
 # importlib_metadata, which LiteLLM imports, takes the place of the standard library's finder of distributions. Were it
 # first imported inside a pytest run of pytester's, that would take it away again, and leave none.
@@ -117,14 +119,29 @@ def calls_models(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session")
-def noop_url() -> Iterator[str]:
-    """URL of one built-in agent that does nothing, shared by all tests."""
-    with start_builtin("noop") as agent:
-        yield agent.url
+def builtin() -> Iterator[Callable[[str], str]]:
+    """Serve built-in agents by their spec, each once, and return their URLs.
+
+    In threads of this process: one of its own takes two seconds of a processor to import what is imported here already.
+    """
+    from pytest_a2a_bench.agents.server import running
+
+    with contextlib.ExitStack() as servers:
+
+        @functools.cache
+        def url_of(spec: str) -> str:
+            return servers.enter_context(served_in_thread(lambda: running(parse_spec(spec)))).url
+
+        yield url_of
 
 
 @pytest.fixture(scope="session")
-def oracle_url() -> Iterator[str]:
+def noop_url(builtin: Callable[[str], str]) -> str:
+    """URL of one built-in agent that does nothing, shared by all tests."""
+    return builtin("noop")
+
+
+@pytest.fixture(scope="session")
+def oracle_url(builtin: Callable[[str], str]) -> str:
     """URL of one built-in oracle, shared by all tests; it needs ``--a2a-set tag-trials=on``."""
-    with start_builtin("oracle") as agent:
-        yield agent.url
+    return builtin("oracle")

@@ -9,33 +9,16 @@ from pathlib import Path
 import pytest
 from trials import RunTrials, run_against
 
-from pytest_a2a_bench.agents.options import BuiltinAgent, start_builtin
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 
 
-@pytest.fixture(scope="session")
-def builtin() -> Iterator[Callable[[str], BuiltinAgent]]:
-    """Start built-in agents by their spec, each once per process."""
-    started: dict[str, BuiltinAgent] = {}
-
-    def get(spec: str) -> BuiltinAgent:
-        if spec not in started:
-            # One with LiteLLM takes five seconds of a processor to start, for which a busy machine takes minutes.
-            started[spec] = start_builtin(spec, timeout=300)
-        return started[spec]
-
-    yield get
-    for agent in started.values():
-        agent.stop()
-
-
 @pytest.fixture
-def run_trials(builtin: Callable[[str], BuiltinAgent], tmp_path: Path) -> RunTrials:
+def run_trials(builtin: Callable[[str], str], tmp_path: Path) -> RunTrials:
     """Run trials against a built-in agent and return their results in order."""
 
     def run(spec: str, settings: Settings, keys: Iterable[TrialKey]) -> list[TrialResult]:
-        return run_against(builtin(spec).url, settings, keys, tmp_path)
+        return run_against(builtin(spec), settings, keys, tmp_path)
 
     return run
 

@@ -9,18 +9,17 @@ import pytest
 from finished_runs import write_run
 from trials import run_against
 
-from pytest_a2a_bench.agents.options import BuiltinAgent
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey, TrialResult
 
 
 @pytest.fixture(scope="session")
-def some(builtin: Callable[[str], BuiltinAgent], tmp_path_factory: pytest.TempPathFactory) -> list[TrialResult]:
+def some(builtin: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> list[TrialResult]:
     """Two trials of each of three tasks, of which an agent that writes nothing solves some."""
     tasks = ("create_task_1", "update_task_1", "impossible_task_1")
     keys = [TrialKey("tau2", "mock", task, trial) for task in tasks for trial in range(2)]
-    return run_against(builtin("readonly").url, Settings(tag_trials=True), keys, tmp_path_factory.mktemp("some"))
+    return run_against(builtin("readonly"), Settings(tag_trials=True), keys, tmp_path_factory.mktemp("some"))
 
 
 @pytest.fixture

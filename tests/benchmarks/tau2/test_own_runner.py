@@ -19,7 +19,6 @@ from trials import RunTrials
 from user_agents import Speaker, heard, served_brain
 
 from pytest_a2a_bench.agents.brain import Conversation
-from pytest_a2a_bench.agents.options import BuiltinAgent
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
@@ -59,11 +58,11 @@ def user_says(request: dict[str, Any]) -> Step:
 
 
 @pytest.fixture
-def agent(builtin: Callable[[str], BuiltinAgent], monkeypatch: pytest.MonkeyPatch) -> str:
+def agent(builtin: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> str:
     """URL of an agent with a model of its own, which says what these tests are about."""
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     agents_model().play(agent_says)
-    return builtin(agents_model().spec).url
+    return builtin(agents_model().spec)
 
 
 @pytest.fixture
