@@ -90,12 +90,6 @@ def requirement(id: str, version: str | None = None) -> Requirement:
     )
 
 
-def whose_pack(requirement: Requirement) -> str:
-    """Return whose a requirement is that is in no catalogue of ours; empty for those of the catalogue."""
-    packs = extensions.load_all("requirements")
-    return next((e.source for e, pack in packs if requirement.id in (one.id for one, _ in pack)), "")
-
-
 def _packs() -> Iterator[Requirement]:
     """Yield the requirements that other distributions and the project add, with their checks.
 
@@ -110,7 +104,7 @@ def _packs() -> Iterator[Requirement]:
             if requirement.id in taken:
                 raise ConfigurationError(f"the {extension} has {requirement.id}, which is in {taken[requirement.id]}")
             taken[requirement.id] = str(extension)
-            yield replace(requirement, check=check)
+            yield replace(requirement, check=check, source=extension.source)
 
 
 # -- checks --

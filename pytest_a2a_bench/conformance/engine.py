@@ -17,7 +17,6 @@ from pytest_a2a_bench.conformance.catalogue import (
     check_of,
     function,
     load_requirements,
-    whose_pack,
 )
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import (
@@ -275,7 +274,7 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
         ctx.fail("the answer is nested too deeply to be judged", fix="answer with less depth")
     except Exception as error:
         # A bug of ours must not cost the user the results of all other checks.
-        whose = whose_pack(ctx.requirement) or "pytest-a2a-bench"
+        whose = ctx.requirement.source
         return "error", f"the check itself broke, which is a bug of {whose}: {type(error).__name__}: {error}"
     return outcome_of(ctx.findings), reason
 

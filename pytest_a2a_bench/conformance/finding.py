@@ -137,6 +137,7 @@ class Requirement:
         same interface are consequences where each of them matches it.
     :param tags: ``served`` for what the serving of a card shows and a file does not, ``online`` for what shows whether
         a card is true.
+    :param source: the distribution or plugin whose it is.
     """
 
     id: str
@@ -162,6 +163,7 @@ class Requirement:
     rules: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     explains: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
+    source: str = "pytest-a2a-bench"
 
     @property
     def checks(self) -> list[str]:

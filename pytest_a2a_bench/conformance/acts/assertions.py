@@ -15,7 +15,7 @@ from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance.acts.document import ExpectStream, NamedAssertion
 from pytest_a2a_bench.conformance.acts.values import MISSING, at, every_at
 from pytest_a2a_bench.conformance.protocol.payloads import spelled_state
-from pytest_a2a_bench.conformance.protocol.streams import Problem
+from pytest_a2a_bench.conformance.protocol.streams import Problem, is_same
 from pytest_a2a_bench.conformance.variants import enum_of
 from pytest_a2a_bench.text import one_line
 
@@ -77,7 +77,7 @@ OPERATORS: Mapping[str, tuple[_Takes, _Holds]] = {
     # Mappings in the list are assertions, as in the draft's own example of a final event.
     "one_of": (
         lambda a: isinstance(a, list),
-        lambda a, v: any(not mismatches(o, v) if isinstance(o, Mapping) else _same(o, v) for o in a),
+        lambda a, v: any(not mismatches(o, v) if isinstance(o, Mapping) else is_same(o, v) for o in a),
     ),
     "all_of": (lambda a: _is_list(a), lambda a, v: not any(mismatches(one, v) for one in a)),
     "any_of": (lambda a: _is_list(a), lambda a, v: any(not mismatches(one, v) for one in a)),
@@ -90,11 +90,6 @@ _ITEMS = "items"
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list) and bool(value)
-
-
-def _same(expected: Any, found: Any) -> bool:
-    # In Python True is 1.
-    return isinstance(expected, bool) == isinstance(found, bool) and bool(expected == found)
 
 
 def shown(value: Any) -> str:
@@ -119,7 +114,7 @@ def mismatches(assertion: Any, value: Any, path: str = "") -> list[Problem]:
         return [m for key, argument in assertion.items() for m in _keyed(key, argument, value, path)]
     if isinstance(assertion, list):
         return _by_position(assertion, value, path)
-    return [] if _same(assertion, value) else [Problem(path, shown(value), repr(assertion))]
+    return [] if is_same(assertion, value) else [Problem(path, shown(value), repr(assertion))]
 
 
 def _keyed(key: str, argument: Any, value: Any, path: str) -> list[Problem]:

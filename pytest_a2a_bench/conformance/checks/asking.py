@@ -54,19 +54,15 @@ async def _running(ctx: Context) -> str:
     return str((await ctx.start_task(slow))["id"]) if slow is not None else await _member(ctx, "id")
 
 
-async def _now(value: str) -> str:
-    return value
-
-
-GIVEN: Mapping[str, Callable[[Context], Awaitable[str]]] = {
+GIVEN: Mapping[str, Callable[[Context], str | Awaitable[str]]] = {
     "{task}": lambda ctx: _member(ctx, "id"),
     "{context}": lambda ctx: _member(ctx, "contextId"),
     "{any task}": _any_task,
     "{other context}": _other_context,
     "{waiting}": _waiting,
     "{running}": _running,
-    "{unknown}": lambda ctx: _now(ctx.unknown_id()),
-    "{text}": lambda ctx: _now(str(ctx.target.scenarios.get("task"))),
+    "{unknown}": lambda ctx: ctx.unknown_id(),
+    "{text}": lambda ctx: str(ctx.target.scenarios.get("task")),
 }
 """Word -> the function that makes its value."""
 
@@ -74,7 +70,8 @@ GIVEN: Mapping[str, Callable[[Context], Awaitable[str]]] = {
 async def filled(ctx: Context, value: Any) -> Any:
     """Return a value of the catalogue with its words in braces replaced by their values."""
     if isinstance(value, str) and value in GIVEN:
-        return await GIVEN[value](ctx)
+        found = GIVEN[value](ctx)
+        return found if isinstance(found, str) else await found
     if isinstance(value, Mapping):
         return {name: await filled(ctx, inner) for name, inner in value.items()}
     return [await filled(ctx, inner) for inner in value] if isinstance(value, list) else value

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import urllib.parse
-import uuid
 
-from pytest_a2a_bench.a2a.bodies import as_objects
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.checks.auth import strangers
@@ -36,24 +35,19 @@ async def no_undeclared_binding(ctx: Context) -> None:
         ctx.skip("another binding at the address of a gRPC interface cannot be guessed")
     if (other, ctx.version) in ctx.target.interfaces:
         return
-    reply = await (_ask_rpc(ctx) if other == "JSONRPC" else ctx.call("GetTask", path=f"/tasks/{ctx.unknown_id()}"))
-    if _speaks(reply, other):
+    if other == "JSONRPC":
+        request = {"jsonrpc": "2.0", "id": "a2a-bench", "method": "GetTask", "params": {"id": ctx.unknown_id()}}
+        # An address without a path is asked at its root, as httpx would write it anyway.
+        path = "" if urllib.parse.urlsplit(ctx.target.url).path.strip("/") else "/"
+        reply = await ctx.call("GetTask", http_method="POST", path=path, body=request)
+        is_spoken = as_object(reply.document).get("jsonrpc") == "2.0"
+    else:
+        reply = await ctx.call("GetTask", path=f"/tasks/{ctx.unknown_id()}")
+        # The reason of ErrorInfo: the word in an agent's prose would prove nothing.
+        is_spoken = '"TASK_NOT_FOUND"' in reply.exchange.response
+    if is_spoken:
         found = f"{other} is served at {reply.exchange.url} and not declared"
         ctx.fail(found, reply, pointer="/supportedInterfaces", fix=f"declare the {other} interface")
-
-
-async def _ask_rpc(ctx: Context) -> WireReply:
-    request = {"jsonrpc": "2.0", "id": "a2a-bench", "method": "GetTask", "params": {"id": str(uuid.uuid4())}}
-    # An address without a path is asked at its root, as httpx would write it anyway.
-    path = "" if urllib.parse.urlsplit(ctx.target.url).path.strip("/") else "/"
-    return await ctx.call("GetTask", http_method="POST", path=path, body=request)
-
-
-def _speaks(reply: WireReply, binding: str) -> bool:
-    if binding == "JSONRPC":
-        return isinstance(reply.document, dict) and reply.document.get("jsonrpc") == "2.0"
-    # The reason of ErrorInfo: the word in an agent's prose would prove nothing.
-    return '"TASK_NOT_FOUND"' in reply.exchange.response
 
 
 # -- the extended card --

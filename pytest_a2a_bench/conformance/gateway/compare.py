@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance.finding import Exchange, Severity
-from pytest_a2a_bench.conformance.protocol.streams import read_event
+from pytest_a2a_bench.conformance.protocol.streams import is_same, read_event
 from pytest_a2a_bench.conformance.wire.exchange import is_late
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.text import one_line
@@ -309,19 +309,14 @@ def differences(direct: Sequence[Mapping[str, Any]], through: Mapping[str, Any])
         if is_uneven(key) or any(key not in facts for facts in direct):
             continue
         got = through.get(key, NOTHING)
-        is_stable = all(_same(value, facts[key]) for facts in direct)
+        is_stable = all(is_same(value, facts[key]) for facts in direct)
         types = [type(facts[key]) for facts in direct]
-        if got is NOTHING or (not _same(got, value) if is_stable else type(got) not in types):
+        if got is NOTHING or (not is_same(got, value) if is_stable else type(got) not in types):
             found.append((key, value, got))
     ever = {key for facts in direct for key in facts}
     places = {key.rpartition("/")[0] for key in ever if not all(key in facts for facts in direct)}
     added = (key for key in through.keys() - ever if key.rpartition("/")[0] not in places and not is_uneven(key))
     return sorted([*found, *((key, NOTHING, through[key]) for key in added)], key=lambda change: change[0])
-
-
-def _same(one: Any, other: Any) -> bool:
-    # In Python True is 1.
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def flat(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:

@@ -286,6 +286,11 @@ def canonical(value: Any) -> str:
     return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)
 
 
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether two JSON values are equal: in Python True is 1, too."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         # Bindings differ in whether they spell out what is not set; the meaning is the same.

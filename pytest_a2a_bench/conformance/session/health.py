@@ -96,8 +96,8 @@ class Health:
         self._asking = asyncio.Lock()
         self._well_since = 0.0
         self._broken: WireReply | None = None
-        self._refuses = ""
-        self._is_silent = False
+        # Why nothing can be judged here, and whether that is for the credentials.
+        self._unaskable, self._refuses = "", False
         self._is_gone = False
         self.absence = ""
         self.card_check = ""
@@ -148,9 +148,10 @@ class Health:
         async with self._asking:
             if self.is_broken:
                 return False
-            # An answer to another check that is younger than the question will do.
-            if self._well_since >= wanted or not await self._did_work():
-                # What never worked has not stopped working: its own checks say what is wrong with it.
+            first = await asyncio.shield(self._first) if self._first is not None else None
+            # An answer to another check that is younger than the question will do. What never worked has not stopped
+            # working: its own checks say what is wrong with it.
+            if self._well_since >= wanted or first is None or not works(first):
                 return True
             for pause in PAUSES:
                 await asyncio.sleep(pause)
@@ -172,10 +173,6 @@ class Health:
             self._is_gone = self.is_broken
         return not self.is_broken
 
-    async def _did_work(self) -> bool:
-        first = await asyncio.shield(self._first) if self._first is not None else None
-        return first is not None and works(first)
-
     async def _look(self) -> WireReply | None:
         """Ask whether anything can be judged here: nothing where all that is asked is refused, or never answered."""
         first = await self._probe()
@@ -195,14 +192,15 @@ class Health:
             said = {"message": message(self._target.scenarios.get("task"))}
             sent = await self._probe("SendMessage", said, self._target.timeout)
             if sent is not None and sent.is_refused:
-                self._refuses = f"the agent refuses: {sent.describe()}: {self._target.refusal}"
+                self._refuses, self._unaskable = True, f"the agent refuses: {sent.describe()}: {self._target.refusal}"
                 if mark := sent.headers.get("cf-mitigated"):
-                    self._refuses = f"a bot challenge answers in the agent's place (cf-mitigated: {mark}); {LET_IN}"
+                    self._unaskable = f"a bot challenge answers in the agent's place (cf-mitigated: {mark}); {LET_IN}"
         elif is_silence(first.exchange, self._probe_seconds):
             # With the user's own patience this time, and by two operations: one of them may be slow by itself.
             seconds = self._target.timeout
             again = await asyncio.gather(*(self._probe(name, seconds=seconds) for name in (OPERATION, "CancelTask")))
-            self._is_silent = all(r is not None and is_silence(r.exchange, seconds) for r in again)
+            if all(r is not None and is_silence(r.exchange, seconds) for r in again):
+                self._unaskable = f"nothing is answered within {seconds:g} s; {MORE_TIME}"
             return again[0]
         return first
 
@@ -227,8 +225,8 @@ class Health:
         if self.absence and self.card_check and requirement.id != CARD_RULES[requirement.version]:
             reason = f"the interface is not there: {self.absence}"
             return CheckResult(requirement, binding, "explained", reason=reason, cause=self.card_check)
-        is_refused = bool(self._refuses) and requirement.group not in WITHOUT_CREDENTIALS
-        if not (self.is_broken or self._is_silent or is_refused):
+        is_judged = not self._unaskable or (self._refuses and requirement.group in WITHOUT_CREDENTIALS)
+        if is_judged and not self.is_broken:
             return None
         if self._reported_as:
             reason = f"{STOPPED if self.is_broken else 'could not be judged'}, see {self._reported_as}"
@@ -236,9 +234,7 @@ class Health:
         self._reported_as = f"{requirement.id}[{binding}]"
         if self.is_broken:
             return CheckResult(requirement, binding, "failed", (self._finding(requirement),), "", seconds)
-        silence = f"nothing is answered within {self._target.timeout:g} s; {MORE_TIME}"
-        why = Redactor(self._target.secrets).text(silence if self._is_silent else self._refuses)
-        return CheckResult(requirement, binding, "error", reason=why)
+        return CheckResult(requirement, binding, "error", reason=Redactor(self._target.secrets).text(self._unaskable))
 
     def _finding(self, requirement: Requirement) -> Finding:
         assert self._broken is not None
