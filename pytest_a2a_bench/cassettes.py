@@ -7,7 +7,6 @@ recorded over JSON-RPC. Only the agent is replayed: environment, scripted user a
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import json
 import time
@@ -33,8 +32,6 @@ from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.model.messages import Count, KeyText, Seconds, to_plain
 from pytest_a2a_bench.redact import KNOWN, dump_json, hide_secrets
 from pytest_a2a_bench.results.store import StoredForm, adapter_of, explain, save
-
-SCHEMA_VERSION = 1
 
 _KINDS: Mapping[str, type[Any]] = {
     "message": InMessage,
@@ -74,17 +71,12 @@ class Cassette:
     exchanges: list[Exchange] = field(default_factory=list)
     turn_seconds: list[Seconds] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the file's content."""
-        return {"schema_version": SCHEMA_VERSION, **dataclasses.asdict(self)}
-
 
 CASSETTE = StoredForm(
     Cassette,
     " cannot be replayed: it is no cassette that this version reads",
     "record it again with --a2a-record",
     CassetteError,
-    version=SCHEMA_VERSION,
     check=lambda cassette: _unreadable_event(cassette),
 )
 
@@ -381,7 +373,7 @@ def recorder(directory: Path, secrets: Iterable[str] = ()) -> Callable[[TrialKey
 
     def tape(key: TrialKey) -> Tape:
         def save(cassette: Cassette) -> None:
-            _write(_path(directory, key), cassette.to_json(), hidden)
+            _write(_path(directory, key), CASSETTE.to_json(cassette), hidden)
 
         return RecordingTape(str(key), save)
 

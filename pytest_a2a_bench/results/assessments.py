@@ -24,8 +24,6 @@ from pytest_a2a_bench.results.store import StoredForm, StoreError, save
 log = logging.getLogger(__name__)
 
 NAME = "assessment.json"
-SCHEMA = "a2a-bench/assessment"
-SCHEMA_VERSION = 1
 
 State = Literal["waiting", "running", "completed", "failed", "canceled"]
 UNFINISHED: tuple[State, ...] = ("waiting", "running")
@@ -68,8 +66,7 @@ class Record:
 
     def write(self, directory: Path) -> None:
         """Write the file; raises StoreError if it cannot be written."""
-        data = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **dataclasses.asdict(self)}
-        save(directory / NAME, dump_json(data))
+        save(directory / NAME, dump_json(RECORD.to_json(self)))
 
     def concluded(self, state: State, summary: str, result: Mapping[str, Any] | None = None) -> Record:
         """Return it with its end."""
@@ -93,8 +90,7 @@ RECORD = StoredForm(
     " is not an assessment's file that this version reads",
     "remove the assessment's directory",
     StoreError,
-    version=SCHEMA_VERSION,
-    schema=SCHEMA,
+    schema="a2a-bench/assessment",
 )
 
 

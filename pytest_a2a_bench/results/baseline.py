@@ -18,10 +18,10 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult, dollars
@@ -30,9 +30,6 @@ from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.stats import count, domain_name, task_name
 from pytest_a2a_bench.results.store import Store, StoredForm, StoreError
 from pytest_a2a_bench.text import reason_of
-
-SCHEMA = "a2a-bench/baseline"
-SCHEMA_VERSION = 1
 
 NO_CONDITIONS = frozenset(
     {"category", "interactive", "metric", "measured", "split", "dialect_option", "judge_llm", "replayed", "variant"}
@@ -68,32 +65,42 @@ class TaskRecord:
         ones do not count.
     """
 
-    outcomes: tuple[bool, ...] = ()
-    errors: int = 0
+    outcomes: tuple[Annotated[int, Limits((("ge", 0), ("le", 1)))], ...] = ()
+    # Each is taken for a miss where the worst is asked for, which takes memory.
+    errors: Annotated[int, Limits((("ge", 0), ("lt", 1_000_000)))] = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
-    """The measurements of a run.
+class StoredBaseline:
+    """The members of a baseline's file.
 
     :param tasks: task key (``tau2/airline/12``, with ``@label`` and ``:agent`` if there is one) to its outcomes.
-    :param source: where it was read from, for messages.
+    :param measured: the conditions of each suite/domain.
     :param seconds: of a trial on average, and ``cost_usd`` of one; None where it is not known.
     :param cost_estimated: whether that cost is partly an estimate.
+    """
+
+    tasks: Mapping[str, TaskRecord] = field(default_factory=dict)
+    measured: Measured = field(default_factory=dict)
+    run_ids: tuple[str, ...] = ()
+    created_at: str = ""
+    seconds: Finite | None = None
+    cost_usd: Finite | None = None
+    cost_estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline(StoredBaseline):
+    """The measurements of a run, and where they are from.
+
+    :param source: where it was read from, for messages.
     :param absent: keys of trials that the run was asked for and has no result of.
     :param notes: remarks about the file or directory that it was read from.
     """
 
-    tasks: Mapping[str, TaskRecord]
-    measured: Measured = field(default_factory=dict)
-    run_ids: tuple[str, ...] = ()
-    created_at: str = ""
     source: str = ""
     absent: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    seconds: float | None = None
-    cost_usd: float | None = None
-    cost_estimated: bool = False
 
     @property
     def cost(self) -> str:
@@ -140,20 +147,11 @@ class Baseline:
 
     def to_json(self) -> dict[str, Any]:
         """Return the file's content."""
-        return {
-            "schema": SCHEMA,
-            "schema_version": SCHEMA_VERSION,
-            "created_at": self.created_at,
-            "run_ids": list(self.run_ids),
-            "measured": {s: {n: list(v) for n, v in names.items()} for s, names in self.measured.items()},
-            "seconds": self.seconds,
-            "cost_usd": self.cost_usd,
-            "cost_estimated": self.cost_estimated,
-            "tasks": {
-                name: {"outcomes": [int(o) for o in record.outcomes], "errors": record.errors}
-                for name, record in sorted(self.tasks.items())
-            },
-        }
+        whole = BASELINE.to_json(self)
+        for name in ("source", "absent", "notes"):
+            del whole[name]
+        tasks = sorted(self.tasks.items())
+        return {**whole, "tasks": {n: {"outcomes": [*map(int, t.outcomes)], "errors": t.errors} for n, t in tasks}}
 
     @classmethod
     def of(cls, results: Iterable[TrialResult], source: str = "") -> Baseline:
@@ -185,40 +183,12 @@ class Baseline:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
-    """The outcomes of one task: 1 for each trial that succeeded, 0 for each that did not."""
-
-    outcomes: tuple[Literal[0, 1], ...]
-    # Each is taken for a miss where the worst is asked for, which takes memory.
-    errors: Annotated[int, Limits((("ge", 0), ("lt", 1_000_000)))] = 0
-
-
-@dataclass(frozen=True, slots=True)
-class StoredBaseline:
-    """The members of a baseline's file.
-
-    :param measured: the conditions of each suite/domain.
-    :param tasks: by suite/domain/task, with @label.
-    :param seconds: of a trial on average, and ``cost_usd`` of one (``cost_estimated``: partly an estimate).
-    """
-
-    created_at: str = ""
-    run_ids: tuple[str, ...] = ()
-    measured: Measured = field(default_factory=dict)
-    tasks: Mapping[str, StoredRecord] = field(default_factory=dict)
-    seconds: Finite | None = None
-    cost_usd: Finite | None = None
-    cost_estimated: bool = False
-
-
 BASELINE = StoredForm(
     StoredBaseline,
     " is not a baseline that this version reads",
     "make one with: a2a-bench gate RESULTS-DIR --write-baseline FILE",
     ConfigurationError,
-    version=SCHEMA_VERSION,
-    schema=SCHEMA,
+    schema="a2a-bench/baseline",
 )
 
 
@@ -238,12 +208,7 @@ def load(path: Path) -> Baseline:
         raise ConfigurationError(f"baseline {path}: cannot be read: {reason_of(error)}") from error
     except ConfigurationError as error:
         raise ConfigurationError(f"baseline {error}") from error
-    records = {n: TaskRecord(tuple(map(bool, r.outcomes)), r.errors) for n, r in stored.tasks.items()}
-    found = Baseline(records, stored.measured, stored.run_ids, stored.created_at, str(path))
-    found = dataclasses.replace(
-        found, seconds=stored.seconds, cost_usd=stored.cost_usd, cost_estimated=stored.cost_estimated
-    )
-    return _with_outcomes(found, path)
+    return _with_outcomes(Baseline(**{f.name: getattr(stored, f.name) for f in fields(stored)}, source=str(path)), path)
 
 
 def _of_directory(directory: Path) -> Baseline:

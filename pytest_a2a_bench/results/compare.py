@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import comb, sqrt
 from statistics import NormalDist
@@ -109,26 +109,8 @@ class Comparison:
     level: float = inference.LEVEL
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return {
-            "overall": _group_json(self.overall) if self.overall else None,
-            "domains": [_group_json(group) for group in self.domains],
-            "tasks": [
-                {
-                    "task": t.name,
-                    "before": [t.before_ok, t.before],
-                    "after": [t.after_ok, t.after],
-                    "errors": [t.before_errors, t.after_errors],
-                    "drop": t.drop,
-                }
-                for t in self.tasks
-            ],
-            "only_before": list(self.only_before),
-            "only_after": list(self.only_after),
-            "errored": list(self.errored),
-            "errors": {"before": self.errors_before, "after": self.errors_after},
-            "differences": list(self.differences),
-        }
+        """Return a JSON object: all but the pairs, which the tasks are."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if name != "pairs"}
 
 
 def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -> Comparison:
@@ -246,23 +228,6 @@ def _side(tasks: list[tuple[int, int]]) -> Side:
     return Side(ok, trials, rate, inference.wilson(rate * trials, trials))
 
 
-def _group_json(group: GroupComparison) -> Mapping[str, Any]:
-    def side(s: Side) -> Mapping[str, Any]:
-        return {"ok": s.ok, "trials": s.trials, "rate": s.rate, "wilson": list(s.wilson)}
-
-    return {
-        "name": group.name,
-        "tasks": group.tasks,
-        "before": side(group.before),
-        "after": side(group.after),
-        "drop": group.drop,
-        "drop_interval": [group.low, group.high],
-        "p": group.p,
-        "better": group.better,
-        "worse": group.worse,
-    }
-
-
 # --- the agents of one run --------------------------------------------------------------------------------------------
 
 
@@ -311,15 +276,7 @@ class AgentComparison:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
-        return {
-            "reference": self.reference,
-            "agent": self.agent,
-            "better": self.better,
-            "p": self.p,
-            "errors": self.errors,
-            "sentence": self.sentence,
-            "comparison": self.comparison.to_json(),
-        }
+        return {**dataclasses.asdict(self), "sentence": self.sentence, "comparison": self.comparison.to_json()}
 
 
 def compare_agents(results: Iterable[TrialResult], names: Sequence[str]) -> tuple[AgentComparison, ...]:

@@ -10,7 +10,6 @@ a directory holds a file for each, so that runs that end together never write th
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import os
@@ -26,8 +25,6 @@ from pytest_a2a_bench.results.baseline import Baseline, Measured, differences
 from pytest_a2a_bench.results.store import StoredForm
 from pytest_a2a_bench.text import one_line, reason_of
 
-SCHEMA = "a2a-bench/history"
-SCHEMA_VERSION = 1
 ENDING = ".jsonl"
 
 _REVISIONS = ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "CIRCLE_SHA1", "GIT_COMMIT")
@@ -105,8 +102,7 @@ HISTORY = StoredForm(
     " is no run of a history that this version reads",
     "remove the line",
     ConfigurationError,
-    version=SCHEMA_VERSION,
-    schema=SCHEMA,
+    schema="a2a-bench/history",
     check=_check,
 )
 
@@ -119,8 +115,7 @@ def append(path: Path, entry: Entry) -> Path:
     """
     target = path / f"{entry.run_id}{ENDING}" if path.is_dir() else path
     target.parent.mkdir(parents=True, exist_ok=True)
-    head = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION}
-    line = json.dumps({**head, **dataclasses.asdict(entry)}, separators=(",", ":")).encode() + b"\n"
+    line = json.dumps(HISTORY.to_json(entry), separators=(",", ":")).encode() + b"\n"
     with target.open("ab+") as stream:
         # A file that an editor left without its last line's end would join two runs.
         if stream.tell() and _last_byte(stream) != b"\n":

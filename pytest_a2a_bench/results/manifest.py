@@ -27,7 +27,6 @@ from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoredForm, StoreError, explain, save
 from pytest_a2a_bench.text import counted
 
-SCHEMA_VERSION = 1
 NAME = "run.json"
 
 
@@ -63,14 +62,10 @@ class Manifest:
         """Ids of all runs whose trials are this one's: its own and those that were joined."""
         return frozenset({self.run_id, *self.merged})
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the file's content."""
-        return {"schema_version": SCHEMA_VERSION, **dataclasses.asdict(self)}
-
     def write(self, directory: Path) -> Path:
         """Write the file, and return its path; raises StoreError if it cannot be written."""
         path = directory / NAME
-        save(path, dump_json(self.to_json()))
+        save(path, dump_json(RUN.to_json(self)))
         return path
 
 
@@ -105,7 +100,6 @@ RUN = StoredForm(
     " is not a run file that this version reads",
     "run again, or name another results directory",
     StoreError,
-    version=SCHEMA_VERSION,
     check=_wrong,
 )
 

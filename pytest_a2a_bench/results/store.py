@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import SCHEMA_VERSION, TrialKey, TrialResult
@@ -101,6 +101,11 @@ class StoredForm(Generic[Content]):
         if problem is not None:
             raise self._refusal(path, problem)
         return content
+
+    def to_json(self, content: Content) -> dict[str, Any]:
+        """Return the whole of a file: its schema and version, then the content."""
+        head = {"schema": self.schema} if self.schema else {}
+        return {**head, "schema_version": self.version, **dataclasses.asdict(cast(Any, content))}
 
     def _has_plain_head(self, data: bytes) -> bool:
         """Return whether a file begins with the right version, as our own files do, and names no other."""

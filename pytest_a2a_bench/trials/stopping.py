@@ -174,13 +174,12 @@ def _kind(error: Exception | None) -> str:
 
 
 NAME = "breaker.json"
-SCHEMA_VERSION = 1
 
 _REASON = 500
 _GRACE = 30.0
 """Most seconds that a trial whose time is up is given to end by itself before it is given up."""
 
-OPENED = StoredForm(Opened, " is not what an open breaker leaves", "remove it", StoreError, version=SCHEMA_VERSION)
+OPENED = StoredForm(Opened, " is not what an open breaker leaves", "remove it", StoreError)
 
 
 DECIDED_NAME = "decided.json"
@@ -200,14 +199,12 @@ class Settled:
     run_id: str = ""
 
 
-SETTLED = StoredForm(
-    Settled, " is not what a run leaves that was decided early", "remove it", StoreError, version=SCHEMA_VERSION
-)
+SETTLED = StoredForm(Settled, " is not what a run leaves that was decided early", "remove it", StoreError)
 
 
 def settle(directory: Path, settled: Settled) -> None:
     """Announce to all processes of a run which trials need not run; raises StoreError if it cannot be written."""
-    save(directory / DECIDED_NAME, json.dumps({"schema_version": SCHEMA_VERSION, **dataclasses.asdict(settled)}))
+    save(directory / DECIDED_NAME, json.dumps(SETTLED.to_json(settled)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -355,7 +352,7 @@ class Stopping(TrialObserver):
         self._opened = opened
         # Where nothing can be written, the other workers find out by themselves.
         with contextlib.suppress(StoreError):
-            save(self._path, json.dumps({"schema_version": SCHEMA_VERSION, **dataclasses.asdict(opened)}, indent=1))
+            save(self._path, json.dumps(OPENED.to_json(opened), indent=1))
 
     def _told(self) -> Opened | None:
         """Return the note of another process of this run."""

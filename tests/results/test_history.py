@@ -71,7 +71,7 @@ def test_a_directory_has_a_file_for_each(tmp_path: Path) -> None:
 @given(st.text(max_size=60))
 def test_a_damaged_line_is_one_error_that_names_it(damage: str) -> None:
     line = json.dumps(
-        {"schema": history.SCHEMA, "schema_version": 1, "run_id": "r", "at": "", "tasks": {damage: [2, 1, 0]}}
+        {"schema": history.HISTORY.schema, "schema_version": 1, "run_id": "r", "at": "", "tasks": {damage: [2, 1, 0]}}
     )
     with pytest.raises(ConfigurationError, match=r"runs\.jsonl:1 is no run of a history") as refused:
         history.HISTORY.parse(line.encode(), Path("runs.jsonl:1"))

@@ -10,7 +10,7 @@ from commands import command
 from finished_runs import write_run
 from made_trials import made_error, made_trial
 
-from pytest_a2a_bench.cassettes import Cassette, Exchange
+from pytest_a2a_bench.cassettes import CASSETTE, Cassette, Exchange
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.results.gates.files import VERDICT_FILE, JudgedAgent, StoredVerdict, write_verdict
@@ -46,7 +46,7 @@ def write_files(root: Path) -> dict[str, Path]:
     exchange = Exchange(
         {"operation": "get_task", "task_id": "t"}, [{"kind": "task", "task_id": "t"}], None, 1, "G", 200
     )
-    cassette.write_text(json.dumps(Cassette("a/b/c#0", [exchange], [0.5]).to_json()))
+    cassette.write_text(json.dumps(CASSETTE.to_json(Cassette("a/b/c#0", [exchange], [0.5]))))
     entry = {"id": "X-1", "version": "1.0", "group": "send", "level": "MUST", "spec": "s", "requirement": "r"}
     finding = {"rule": "X-1", "severity": "error", "found": "f", "expected": "e", "spec": "s", "pointer": "", "fix": ""}
     check = {**entry, "binding": "JSONRPC", "status": "failed", "reason": "", "waiver": None, "seconds": 0.1}

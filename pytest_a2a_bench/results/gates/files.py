@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -33,8 +33,6 @@ from pytest_a2a_bench.results.store import StoredForm, write_atomically
 VERDICT_FILE = "verdict.json"
 EARLIER_FILE = "verdict.earlier.json"
 """The verdict of the last run that ended, while another one is run in its directory, or after that was killed."""
-SCHEMA = "a2a-bench/verdict"
-SCHEMA_VERSION = 1
 
 _UNASKED = ("none", "rules")
 """Users and judges that some tasks have, whatever the options say."""
@@ -233,8 +231,7 @@ VERDICT = StoredForm(
     " cannot be read as a verdict",
     "remove it, and let a run with its gates write it again",
     ConfigurationError,
-    version=SCHEMA_VERSION,
-    schema=SCHEMA,
+    schema="a2a-bench/verdict",
 )
 
 
@@ -342,8 +339,7 @@ def _transcript(result: TrialResult) -> str | None:
 def write_verdict(results: Path, verdict: StoredVerdict) -> Path:
     """Write the verdict of a run; raises OSError if it cannot be written."""
     path = results / VERDICT_FILE
-    whole = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **asdict(verdict)}
-    write_atomically(path, dump_json(whole) + "\n")
+    write_atomically(path, dump_json(VERDICT.to_json(verdict)) + "\n")
     (results / EARLIER_FILE).unlink(missing_ok=True)
     return path
 
