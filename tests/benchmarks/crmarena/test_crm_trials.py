@@ -40,13 +40,16 @@ def test_the_oracle_reaches_everything(run_trials: RunTrials, scoring: str, task
     assert {r.provenance["scoring"] for r in results} == {scoring}
 
 
-@pytest.mark.parametrize("scoring", ["compat", pytest.param("fixed", marks=pytest.mark.slow)])
-def test_noop_reaches_the_tasks_that_have_no_answer(run_trials: RunTrials, scoring: str) -> None:
-    results = run_trials("noop", settings(crm_scoring=scoring), keys())
+@pytest.mark.parametrize(
+    ("scoring", "tasks"),
+    [("compat", ALL[::7]), *(pytest.param(scoring, ALL, marks=pytest.mark.slow) for scoring in ("compat", "fixed"))],
+)
+def test_noop_reaches_the_tasks_that_have_no_answer(run_trials: RunTrials, scoring: str, tasks: list[str]) -> None:
+    results = run_trials("noop", settings(crm_scoring=scoring), keys(tasks=tasks))
 
-    without_answer = {task_id for task_id, task in MINI.items() if task.answers == (NONE,)}
+    without_answer = {task_id for task_id in tasks if MINI[task_id].answers == (NONE,)}
     assert {r.key.task_id for r in results if r.success} == without_answer
-    assert 20 < len(without_answer) < 60
+    assert 0.1 < len(without_answer) / len(tasks) < 0.3
     assert {r.status for r in results} == {"evaluated"}
 
 
