@@ -56,10 +56,6 @@ def test_a_conversation_that_ends_within_a_turn_ends_as_it_does_in_text(run_tria
     assert result.reward == 0.0
 
 
-def test_everything_may_be_sent_again(run_trials: RunTrials) -> None:
-    compare(run_trials, "oracle", some_keys("mock", 2), history="full")
-
-
 # However a conversation with native calls ends, its endpoint ends with it, and its result says whose doing it was.
 
 
