@@ -68,7 +68,7 @@ def test_a_token_reaches_its_agent_and_nobody_else(
     assert CANARY.encode() not in kept(tmp_path)
 
 
-def test_a_token_goes_to_no_other_agent(agent: RawAgent, tmp_path: Path) -> None:
+def test_a_token_goes_to_no_other_agent_and_no_card_leads_it_elsewhere(agent: RawAgent, tmp_path: Path) -> None:
     with raw_agent(parrot) as other, served(
         Terms(tmp_path / "r", guard=LOCAL, builtin=True, agent_tokens={"PURPLE_TOKEN": agent.url})
     ) as url:  # fmt: skip
@@ -77,15 +77,10 @@ def test_a_token_goes_to_no_other_agent(agent: RawAgent, tmp_path: Path) -> None
             assert received.state == "rejected"
             assert f"agent_token PURPLE_TOKEN is for agents at {agent.url}" in received.text
         assert other.requests == []
-
-
-def test_a_card_cannot_lead_a_token_elsewhere(agent: RawAgent, tmp_path: Path) -> None:
-    with raw_agent(parrot) as other:
         for interface in agent.card["supportedInterfaces"]:
             interface["url"] = other.url
         agent.card["url"] = other.url
-        with served(Terms(tmp_path / "r", guard=LOCAL, agent_tokens={"PURPLE_TOKEN": agent.url})) as url:
-            Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1, agent_token="PURPLE_TOKEN"))
+        Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1, agent_token="PURPLE_TOKEN"))
         assert CANARY not in f"{heard(other)}"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import commands
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, call, gen3, planned, saying, served
+from assessor_server import LOCAL, Caller, call, gen3, planned, saying, served, wait_for_end
 from one_test import in_one_test
 from raw_agent import raw_agent, response
 from starlette.responses import JSONResponse
@@ -32,7 +32,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.redact import KNOWN
 
 MISTAKE = "sk-mistake-91d7c5b3a1f20846"
-ADA, BOB = "ada-7c1e5f6b2d9a4830", "bob-99d0b3c4a1e2f756"
+ADA, BOB, BOSS = "ada-7c1e5f6b2d9a4830", "bob-99d0b3c4a1e2f756", "boss-0123456789abcdef"
 
 
 @pytest.fixture(autouse=True)
@@ -97,9 +97,9 @@ def test_a_line_that_is_taken_out_is_revoked(tmp_path: Path) -> None:
 
 def test_callers_see_their_own_assessments_only(tmp_path: Path, oracle_url: str) -> None:
     file = tmp_path / "tokens"
-    file.write_text(f"ada={ADA}\nbob={BOB}\n")
+    file.write_text(f"ada={ADA}\nbob={BOB}\nboss={BOSS}\n")
     results = tmp_path / "results"
-    with served(Terms(results, guard=LOCAL), Callers(file)) as url:
+    with served(Terms(results, guard=LOCAL, operators=("boss",)), Callers(file)) as url:
         for path in ("", "metrics", "rest/tasks"):
             refused = httpx.get(url + path)
             # A line for each scheme: Chromium asks for no password where both are in one.
@@ -118,6 +118,14 @@ def test_callers_see_their_own_assessments_only(tmp_path: Path, oracle_url: str)
         with pytest.raises(Exception, match="not found"):
             Caller(url, BOB).cancel(received.task)
         assert httpx.get(f"{url}metrics", headers={"Authorization": f"Bearer {BOB}"}).status_code == 200
+        # Everybody sees their own on the page, and reports are for operators.
+        wait_for_end(results, received)
+        report = f"assessments/{received.task}"
+        ada, bob, boss = (httpx.get(url, auth=("me", token)).text for token in (ADA, BOB, BOSS))
+        assert ("mock: 1 of 1 trial passed" in ada, "mock" in bob) == (True, False)
+        assert (report in ada, report in boss) == (False, True)
+        codes = [httpx.get(url + report, auth=("me", token)).status_code for token in (ADA, BOB, BOSS)]
+        assert codes == [404, 404, 200]
     assert json.loads((results / received.task / "assessment.json").read_text())["caller"] == "ada"
 
 

@@ -151,9 +151,7 @@ def test_scenarios_come_from_ini_relative_to_it(bench: Bench, good_url: str) -> 
     ("expression", "some", "other"),
     [
         (("-m", 'conformance(level="SHOULD")'), "CARD-014", "CARD-004"),
-        pytest.param(("-m", 'conformance(suite="card", group="card")'), "CARD-004", "SEND-003", marks=pytest.mark.slow),
         (("-m", 'conformance(id="SEND-003")'), "SEND-003-GRPC", "SEND-001"),
-        pytest.param(("-k", "SEND-003"), "SEND-003-JSONRPC", "SEND-001", marks=pytest.mark.slow),
         (("-k", "list-tasks and GRPC"), "LIST-013-GRPC", "LIST-013-JSONRPC"),
     ],
 )

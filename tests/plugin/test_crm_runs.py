@@ -18,7 +18,6 @@ from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results.stats import summarise
 
-ORACLE = ("--a2a-endpoint", "builtin:oracle")
 SOLVER = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[2] / "tools")!r})

@@ -42,19 +42,6 @@ def test_nothing_is_shown_or_written_without_us(bench: Bench) -> None:
     assert not (bench.path / "a2a-results").exists()
 
 
-@pytest.mark.slow
-def test_an_endpoint_in_the_environment_changes_nothing_until_it_is_used(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("A2A_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.setenv("A2A_TIMEOUT", "nonsense")
-    bench.makepyfile("def test_mine(): pass")
-    for arguments in ((), ("-n1",)):
-        result = bench.apart(*arguments)
-        assert result.ret == 0
-        assert "a2a" not in result.stdout.str().replace("plugins:", "").replace("a2a-bench-", "")
-
-
 def test_markers_options_and_names_of_settings_are_there_and_the_fixture_trial_is_the_projects(bench: Bench) -> None:
     bench.makepyfile("import pytest\n@pytest.mark.airline\ndef test_mine(): pass")
     assert bench("--strict-markers").ret == 0

@@ -80,22 +80,26 @@ def test_trouble_is_an_error_and_nothing_said_is_sent(desk: Bench, receiver: Rec
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "case",
-    ["nothing configured", "off", *(pytest.param(c, marks=pytest.mark.slow) for c in ("disabled", "no exporter"))],
+    ("environ", "options"),
+    [
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, ()),
+        ({"OTEL_SDK_DISABLED": "true"}, ()),
+        ({"OTEL_TRACES_EXPORTER": "none"}, ()),
+        ({}, ("--a2a-set=otel=off",)),
+    ],
 )
 def test_without_configuration_nothing_is_imported_or_sent(
-    desk: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch, case: str
+    desk: Bench,
+    receiver: Received,
+    monkeypatch: pytest.MonkeyPatch,
+    environ: dict[str, str],
+    options: tuple[str, ...],
 ) -> None:
-    if case == "nothing configured":
-        monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT")
-    if case == "disabled":
-        monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    if case == "no exporter":
-        monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
     desk.tasks("ok-a")
     desk.makepyfile(test_last="import sys\n\ndef test_modules():\n    assert 'opentelemetry.sdk' not in sys.modules\n")
-    off = ("--a2a-set=otel=off",) if case == "off" else ()
-    desk.apart(*off, "test_desk.py", "test_last.py").assert_outcomes(passed=2)
+    desk.apart(*options, "test_desk.py", "test_last.py").assert_outcomes(passed=2)
     assert receiver.spans == []
 
 

@@ -26,16 +26,6 @@ def test_the_public_api_is_what_it_was(found: dict[str, Any]) -> None:
 
 def test_everything_is_looked_at(found: dict[str, Any]) -> None:
     assert all(found.values()), [part for part, value in found.items() if not value]
-    assert found["names"]["TrialResult"]["success"] == "attribute"
-    assert found["settings"]["max-steps"] == {"takes": "N", "default": "200"}
-    assert found["fixtures"]["trial"] == "function"
-    assert found["fixtures"]["a2a_client_config"] == "session"
-    assert "a2a.reward" in found["properties"]
-    assert "pytest_a2a_bench_suites" in found["hooks"]
-    assert "tau2" in found["entry points"]["pytest_a2a_bench.suites"]
-    assert any(name.startswith("tau2(") for name in found["markers"])
-    assert found["exit codes"]["main"]["USAGE_ERROR"] == 2
-    assert "key*" in found["files"]["trial, version 1"][""]
 
 
 def test_every_documented_name_can_be_imported(found: dict[str, Any]) -> None:
