@@ -86,7 +86,8 @@ async def run_checks(
     try:
         # Only interfaces of which something is asked: a probe is a request that the user did not want.
         asked_of = {(p.binding, p.requirement.version) for p in chosen}
-        await asyncio.gather(*(s.health.begin() for place, s in sessions.items() if place in asked_of))
+        for place in asked_of & sessions.keys():
+            sessions[place].health.begin()
         slots = asyncio.Semaphore(max(1, concurrency))
         # Both kinds are started at once; the rough ones wait inside for the gentle ones, so that results come as they
         # are ready.

@@ -31,8 +31,6 @@ Ask = Callable[[str, dict[str, Any], float], Awaitable[WireReply | None]]
 """Asks an operation with parameters in the form of 1.0, within some seconds; None where there is no asking."""
 
 LET_IN = "let this client through, or name the agent's address behind it"
-BEGIN_SECONDS = 2.0
-"""Most seconds that the checks of other interfaces wait for the first probe of a slow one."""
 PROBE_SECONDS = 5.0
 # Together a second: longer than the hiccup of a busy server, shorter than anybody notices once in a run.
 PAUSES = (0.0, 0.2, 0.8)
@@ -123,11 +121,9 @@ class Health:
         reply = await self._probe(seconds=self._target.timeout)
         return reply is not None and not reply.problem
 
-    async def begin(self) -> None:
-        """Ask for the first time, before anything else is asked."""
+    def begin(self) -> None:
+        """Ask for the first time; the checks of this interface wait until it is :meth:`ready`, and no others."""
         self._first = asyncio.create_task(self._look())
-        # Not longer: one interface that hangs must not keep the checks of the others waiting.
-        await asyncio.wait({self._first}, timeout=BEGIN_SECONDS)
 
     async def ready(self) -> None:
         """Wait for the answer to the first question."""
