@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from faulty.fault import ALL, NONE, Fault
-from faulty.faults_access import ACCESS_FAULTS
-from faulty.faults_errors import CODE_FAULTS, ERROR_FAULTS
+from faulty.faults_errors import ACCESS_FAULTS, CODE_FAULTS, ERROR_FAULTS
 from faulty.faults_old import OLD_FAULTS
 from faulty.faults_send import SEND_FAULTS
 from faulty.faults_stream import STREAM_FAULTS

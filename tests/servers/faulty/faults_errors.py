@@ -1,4 +1,7 @@
-"""Faults of error codes, details and envelopes, and of the bindings."""
+"""Faults of errors and envelopes, of the bindings, of the card as it is served, and of who may ask what and how.
+
+What is wrong inside a card is told by the vectors (``conformance/data``), which need no server.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ from faulty.fault import (
     FaultyCall,
     Json,
     Packet,
+    answering,
+    card_fault,
+    delivery_headers,
     dropped,
     error_as,
     headers,
@@ -22,7 +28,7 @@ from faulty.fault import (
     only,
     refusing,
 )
-from faulty.problems import A2A_KINDS, Problem
+from faulty.problems import A2A_KINDS, Problem, failure
 
 # The error, and where the server is that shows it.
 _WITH_CODES: dict[str, dict[str, Any]] = {
@@ -179,4 +185,57 @@ ERROR_FAULTS: dict[str, Fault] = {
     "grpc-unimplemented": lacking("GetTask"),
     "grpc-other-task": only("GetTask", lambda r: {**r, "status": {**r["status"], "state": "TASK_STATE_FAILED"}}),
     "rest-other-error": error_as("TaskNotFound", http=400, grpc="INVALID_ARGUMENT", kind="InvalidParams", details=()),
+}
+
+
+# -- the card, versions, credentials and extensions --
+
+
+def _refuse_patch(call: FaultyCall, params: Json) -> Json:
+    if call.version.count(".") > 1:
+        raise failure("VersionNotSupported", f"version {call.version} is not supported")
+    return params
+
+
+def _no_challenge(call: FaultyCall, packet: Packet) -> Packet:
+    return headers(www_authenticate=None)(call, packet) if packet.status == 401 else packet
+
+
+ACCESS_FAULTS: dict[str, Fault] = {
+    "card-not-served": card_fault(
+        lambda card: card["supportedInterfaces"].append({**card["supportedInterfaces"][0], "protocolVersion": "0.3"})
+    ),
+    "card-doubled-path": card_fault(
+        lambda card: [i.update(url=f"{i['url'].rstrip('/')}/a2a/a2a") for i in card["supportedInterfaces"][:1]]
+    ),
+    "card-hidden-binding": card_fault(
+        lambda card: card.update(
+            supportedInterfaces=[i for i in card["supportedInterfaces"] if i["protocolBinding"] == "JSONRPC"]
+        )
+    ),
+    "card-wrong-binding": card_fault(lambda card: card["supportedInterfaces"][0].update(protocolBinding="HTTP+JSON")),
+    "card-no-name": card_fault(lambda card: card.pop("name")),
+    "card-missing": Fault(card_packet=lambda packet: Packet(404, {"content-type": "text/plain"}, b"not found")),
+    "card-array": Fault(card_packet=lambda packet: packet._replace(body=b"[" + packet.body + b"]")),
+    "card-no-cache-control": Fault(card_packet=delivery_headers(cache_control=None)),
+    "card-no-etag": Fault(card_packet=delivery_headers(etag=None)),
+    "sign-stale": Fault(signed=lambda card: {**card, "description": "What it was once."}),
+    "old-card-wrong-transport": card_fault(
+        lambda card: card["additionalInterfaces"][1].update(url=f"{card['url'].rstrip('/')}/nowhere")
+    ),
+    "no-patch": Fault(request=_refuse_patch),
+    "no-challenge": Fault(packet=_no_challenge),
+    "auth-status": error_as("Unauthenticated", http=400, grpc="INVALID_ARGUMENT"),
+    "extended-open": answering("UnsupportedOperation", "GetExtendedAgentCard", lambda p: {"name": "x"}),
+    "extended-code": error_as(
+        "ExtendedAgentCardNotConfigured", code=-32603, http=500, grpc="INTERNAL", kind="Internal", details=()
+    ),
+    "extended-thin": only("GetExtendedAgentCard", lambda card: dropped(card, "skills", "version")),
+    "extended-no-caching": Fault(
+        packet=lambda c, p: headers(cache_control=None, etag=None)(c, p) if c.operation == "GetExtendedAgentCard" else p
+    ),
+    "extended-secret": only(
+        "GetExtendedAgentCard",
+        lambda card: card.update(description="Uses the key sk-live-51H8aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789."),
+    ),
 }
