@@ -174,7 +174,7 @@ async def left_behind(
             return [config for record in records() for config in record.configs]
 
         def records() -> list[Record]:
-            return list(running.server.agent.store.visible(None))
+            return list(running.agent.store.visible(None))
 
         card, _, _ = await fetch_card_async(running.url)
         found = [t for t in targets(running.url, card) if t.binding == binding]

@@ -87,7 +87,7 @@ async def interposed(
 ) -> AsyncIterator[tuple[dict[str, Any], str, str]]:
     """Serve the bare agent with JSON-RPC alone behind another application; gives card, URL and the agent's own URL."""
     async with serve_faulty(None, "bare", transport="jsonrpc", step=step) as running:
-        async with serve_app(wrap(running.server.app)) as url:
+        async with serve_app(wrap(running.app)) as url:
             card, _, _ = await fetch_card_async(running.url)
             assert card is not None
             yield {**card, "supportedInterfaces": [{**card["supportedInterfaces"][0], "url": url}]}, url, running.url

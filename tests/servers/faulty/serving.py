@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import grpc.aio
@@ -29,29 +29,8 @@ TOKENS = ("first-token", "second-token")
 """Bearer tokens of the variant ``guarded``, one for each caller."""
 
 
-class FaultyServer:
-    """The agent and its card, before it is put on ports."""
-
-    def __init__(
-        self, fault: Fault, variant: str, step: float, transport: str, version: str, http_url: str, grpc_url: str
-    ) -> None:
-        self.tokens = {token: f"caller-{n}" for n, token in enumerate(TOKENS)} if variant == "guarded" else {}
-        known = {"jsonrpc": http_url, "rest": http_url.rstrip("/") + REST_PREFIX, "grpc": grpc_url}
-        urls = {_BINDINGS[name]: url for name, url in known.items() if transport in ("all", name)}
-        card = build_card(variant, urls)
-        self._signer = Signer(fault) if variant == "signed" else None
-        extended = extend_card(card) if variant == "guarded" and "no-extended" not in fault.switches else None
-        self.agent = FaultyAgent(fault, card, extended, step, version)
-        self._bindings = tuple(urls)
-
-    @property
-    def app(self) -> Any:
-        """The ASGI application."""
-        return make_app(self.agent, self.tokens, self._bindings, self._signer)
-
-
 def make_app(
-    agent: FaultyAgent, tokens: Mapping[str, str], bindings: tuple[str, ...], signer: Signer | None = None
+    agent: FaultyAgent, tokens: Mapping[str, str], bindings: Iterable[str], signer: Signer | None
 ) -> Starlette:
     """Return the ASGI application."""
     card = json.loads(json.dumps(agent.card))
@@ -76,7 +55,8 @@ class Running(NamedTuple):
     """
 
     url: str
-    server: FaultyServer
+    agent: FaultyAgent
+    app: Starlette
 
 
 @contextlib.asynccontextmanager
@@ -112,11 +92,17 @@ async def serve_faulty(
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     grpc_url = f"http://127.0.0.1:{grpc_server.add_insecure_port('127.0.0.1:0')}"
     shown = found.variant if variant == "auto" else variant
-    faulty = FaultyServer(found, shown, step, transport, protocol or found.version, url, grpc_url)
-    grpc_server.add_generic_rpc_handlers((handlers(faulty.agent, faulty.tokens),))
+    known = {"jsonrpc": url, "rest": url.rstrip("/") + REST_PREFIX, "grpc": grpc_url}
+    urls = {_BINDINGS[name]: each for name, each in known.items() if transport in ("all", name)}
+    card = build_card(shown, urls)
+    tokens = {token: f"caller-{n}" for n, token in enumerate(TOKENS)} if shown == "guarded" else {}
+    extended = extend_card(card) if tokens and "no-extended" not in found.switches else None
+    agent = FaultyAgent(found, card, extended, step, protocol or found.version)
+    app = make_app(agent, tokens, urls, Signer(found) if shown == "signed" else None)
+    grpc_server.add_generic_rpc_handlers((handlers(agent, tokens),))
     await grpc_server.start()
     try:
-        async with serve_app(faulty.app, listener):
-            yield Running(url, faulty)
+        async with serve_app(app, listener):
+            yield Running(url, agent, app)
     finally:
         await grpc_server.stop(grace=0)
