@@ -119,6 +119,12 @@ def _with_own_binding(card: Json) -> Json:
     return {**card, "supportedInterfaces": [*card["supportedInterfaces"], own]}
 
 
+def _at_v1(card: Json) -> Json:
+    for interface in card["additionalInterfaces"]:
+        interface["url"] += "/v1" if interface["transport"] == "HTTP+JSON" else ""
+    return card
+
+
 def _without_body(_: FaultyCall, packet: Packet) -> Packet:
     if packet.status != 401:
         return packet
@@ -148,9 +154,10 @@ LIBERTIES: dict[str, tuple[Fault, set[str]]] = {
     "tenant first": (Fault(variant="tenant", switches=frozenset({"tenant-first"})), {"ERR-012", "ERR-014"}),
     # Sections 5.3 and 11.3.2 have POST, the proto file has GET.
     "subscribes by GET": (Fault(subscribing=("GET",)), {"HJ-001", "SUB-001", "SUB-002", "SUB-007"}),
-    # Of 0.3, where section 7 writes HTTP+JSON with the objects of the schema, and the proto file with its own.
+    # Of 0.3, where section 7 writes HTTP+JSON with the objects of the schema, and the proto file with its own; /v1 is
+    # in the paths, and in an example of the URL before them.
     "kinds over HTTP+JSON": (
-        Fault(version="0.3", switches=frozenset({"kinds-over-http"})),
+        Fault(version="0.3", switches=frozenset({"kinds-over-http"}), card=_at_v1),
         {entry.id for entry in load_requirements("0.3") if "HTTP+JSON" in entry.bindings and entry.check}
         - {"V03-AUTH-001", "V03-STREAM-004", "V03-PUSH-004"},
     ),

@@ -159,7 +159,9 @@ class HttpWire:
             return "GET", self.url.rstrip("/") + request.path, None
         if self.binding == "HTTP+JSON":
             spelled = rest_call(OPERATIONS[request.operation], request.params, version=self.version, tenant=self.tenant)
-            path = self.url.rstrip("/") + spelled.path
+            # 0.3's schema has https://rest.example.com/v1 as an example of such a URL, and /v1 in the paths, too.
+            base = self.url.rstrip("/").removesuffix("/v1" if self.version == "0.3" else "")
+            path = base + spelled.path
             return spelled.verb, _with_query(path, spelled.query), spelled.body
         # In 1.0 the tenant is a member of the parameters; the path carries it on HTTP+JSON only.
         params = dict(request.params)
