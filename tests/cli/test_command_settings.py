@@ -54,14 +54,6 @@ def test_each_wrong_name_and_value_has_a_line() -> None:
     assert "nowhere.toml: no such file" in command("doctor", "--settings", "--config", "nowhere.toml", code=2).err
 
 
-def test_doctor_shows_why_a_value_is_wrong(project: Path) -> None:
-    (project / "pyproject.toml").write_text("[tool.a2a-bench]\nsuite = [1]\n")
-    shown = command("doctor", "--settings", "--json", code=2)
-    (row,) = json.loads(shown.out)
-    assert row["value"].startswith("wrong: unknown suite '1'; valid are: tau2")
-    assert "pyproject.toml: suite: unknown suite '1'" in shown.err
-
-
 @pytest.mark.parametrize(
     ("command", "text", "expected"),
     [

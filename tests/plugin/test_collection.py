@@ -41,6 +41,8 @@ PASTED = (
         (("-m", "mock or airline"), 59, 0),
         (("-k", "airline and split_test"), 20, 0),
         (("-k", "airline and test"), 50, 1),
+        # An expression that only leaves out chooses among the own tests.
+        (("-k", "not phone"), 0, 1),
         (("a2a/airline::test_airline[12-t3]",), 1, 0),
         (("a2a/airline::test_airline",), 50, 0),
         (("a2a/airline",), 50, 0),

@@ -140,13 +140,6 @@ def test_a_waived_failure_is_expected_and_not_published(
     assert "user simulator" not in published
 
 
-def test_scenarios_come_from_ini_relative_to_it(bench: Bench, good_url: str) -> None:
-    (bench.path / "prompts.toml").write_text('message = "hello"\n')
-    bench.makepyprojecttoml("[tool.a2a-bench]\nscenarios = 'prompts.toml'\n")
-    result = bench("--a2a-endpoint", good_url, "--a2a-suite", "protocol", "-k", "SEND-006 and JSONRPC")
-    assert "no prompt for the scenario 'message'" not in result.stdout.str()
-
-
 @pytest.mark.parametrize(
     ("expression", "some", "other"),
     [

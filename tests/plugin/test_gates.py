@@ -58,11 +58,10 @@ def test_a_floor_that_is_kept_passes_with_misses_that_missed_runs_again(desk: Be
     assert len(verdict_of(desk)["missed"]) == 3
 
 
-@pytest.mark.parametrize("process", [(), ("-n1", "--a2a-concurrency=4")], ids=["alone", "worker"])
-def test_a_floor_that_is_not_kept_is_exactly_one_failure(desk: Bench, process: tuple[str, ...]) -> None:
+def test_a_floor_that_is_not_kept_is_exactly_one_failure(desk: Bench) -> None:
     pytest.importorskip("pytest_jsonreport")
     json_report = ("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "--json-report")
-    result = desk(*process, "--a2a-min-pass=0.85", "--junitxml=j.xml", *json_report)
+    result = desk("--a2a-min-pass=0.85", "--junitxml=j.xml", *json_report)
     assert result.ret == 1
     outlook = "a2a: the floor 0.85 is judged as measured; 10 trials could not prove it, even if all succeed"
     assert result.stdout.str().count(outlook) == 1

@@ -112,10 +112,6 @@ def test_a_failed_assertion_on_a_good_trial_keeps_its_own_message(desk: Bench) -
         import pytest
         @pytest.mark.desk("front", tasks="ok")
         def test_desk(trial):
-            assert trial.success
-            assert trial.reward == 1 and trial.latency == 0 and trial.tokens == 15 and trial.cost == 0.25
-            assert [call.name for call in trial.tool_calls] == ["look"]
-            assert trial.transcript[0].role == "user"
             assert trial.turns < 2, "too talkative"
         """
     )

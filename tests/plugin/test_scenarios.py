@@ -31,17 +31,6 @@ def write(run: Bench, text: str) -> None:
     run.makepyfile(test_own=f"import pytest\n\n{text}")
 
 
-def test_the_example_passes(shop: Bench) -> None:
-    shop.makepyfile(test_shop=(SHOP / "test_shop.py").read_text(encoding="utf-8"))
-
-    result = shop("--a2a-trials=2", "--a2a-min-pass=1", "-rs", "--junitxml=j.xml")
-
-    result.assert_outcomes(passed=7, skipped=2)  # the gate is one
-    result.stdout.fnmatch_lines(["*a scenario with a goal needs a model that plays its user: --a2a-user llm:MODEL*"])
-    assert "leaderboard" not in result.stdout.str().partition("summary")[2]
-    assert {r["dialect"] for r in shop.stored() if r["status"] == "evaluated"} == {None, "tool_call"}
-
-
 def test_the_test_asserts_the_reward(shop: Bench) -> None:
     write(
         shop,
