@@ -34,7 +34,9 @@ async def guarded(token: str) -> tuple[CheckResult, ...]:
         card, _, _ = await fetch_card_async(running.url)
         assert card is not None
         config = ClientConfig(running.url, auth=Credentials(token, "MY_TOKEN") if token else None)
-        return await collect(targets_of(card, running.url, config=config, scenarios=Scenarios({"task": "hi"})))
+        targets = targets_of(card, running.url, config=config, scenarios=Scenarios({"task": "hi"}))
+        groups = {"auth", "card", "get-task", "list-tasks", "send", "validation"}
+        return await collect(targets, select=lambda p: p.requirement.group in groups)
 
 
 def expected(results: tuple[CheckResult, ...], outcome: str) -> dict[str, list[CheckResult]]:
@@ -55,7 +57,7 @@ def test_a_token_that_is_withheld_is_reported_once_with_the_origin_to_allow() ->
     assert "MY_TOKEN was withheld" in error.reason
     assert "A2A_ALLOWED_ORIGINS=http://127.0.0.1:" in error.reason
     assert not expected(results, "passed").get("GRPC")
-    assert len(expected(results, "passed")["JSONRPC"]) > 50
+    assert len(expected(results, "passed")["JSONRPC"]) > 20
 
 
 def test_a_missing_token_is_reported_once_for_each_interface() -> None:
