@@ -15,8 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-from tau2_agents import AGENTS
-from tau2_phrases import SETS
+from tau2_agents import AGENTS, SETS
 from tau2_table import Table, load
 
 DOMAINS = ("airline", "retail", "telecom", "mock")

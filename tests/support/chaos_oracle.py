@@ -31,52 +31,32 @@ class Harried:
     """An agent behind a proxy.
 
     :param injected: fault -> how often it was injected so far.
-    :param draws: which count requests.
     """
 
     url: str
     injected: Counter[str]
-    draws: Draws
 
 
 @contextlib.contextmanager
 def harried(
-    rates: Mapping[str, float],
-    spec: str = "oracle",
-    *,
-    seed: int = 3,
-    kinds: tuple[str, ...] = ("send", "task"),
+    rates: Mapping[str, float], spec: str = "oracle", *, kinds: tuple[str, ...] = ("send", "task")
 ) -> Iterator[Harried]:
     """Serve an agent behind faults, on the loop thread of the client.
 
     :param rates: fault -> probability.
     :param spec: the agent with its options, such as ``oracle?protocol=0.3&transport=rest``.
     """
-    options, draws = parse_spec(spec), Draws(dict(rates), seed, kinds)
+    options, draws = parse_spec(spec), Draws(dict(rates), 3, kinds)
     faults = Faults(draws, retry_after=0)
-    if options.transport == "grpc":
-        with _before_grpc(options, draws, faults.injected) as url:
-            yield Harried(url, faults.injected, draws)
-    else:
-        with on_loop(harried_agent(options, faults)) as served:
-            yield Harried(served.url, faults.injected, draws)
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What a proxy shows of an agent.
-
-    :param url: of the card.
-    """
-
-    url: str
+    is_grpc = options.transport == "grpc"
+    with _before_grpc(options, draws, faults.injected) if is_grpc else on_loop(_before_http(options, faults)) as url:
+        yield Harried(url, faults.injected)
 
 
 @contextlib.asynccontextmanager
-async def harried_agent(options: AgentOptions, faults: Faults) -> AsyncIterator[Shown]:
-    """Serve an agent behind an HTTP proxy, in the running loop."""
+async def _before_http(options: AgentOptions, faults: Faults) -> AsyncIterator[str]:
     async with running(options) as served, proxy_before(served.card_url, faults) as url:
-        yield Shown(url)
+        yield url
 
 
 @contextlib.contextmanager

@@ -11,8 +11,7 @@ import random
 import zlib
 from typing import Any
 
-from tau2_agents import AGENTS, GaveUp, Part
-from tau2_phrases import read
+from tau2_agents import AGENTS, GaveUp, Part, read
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, upstream
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_test import in_one_test
-from tau2_agents import AGENTS
-from tau2_phrases import SETS, read
+from tau2_agents import AGENTS, SETS, read
 from tau2_table import Table, load
 from trials import RunTrials
 
