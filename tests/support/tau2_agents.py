@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# What they say is data, ``phrasings/*.toml``: of an intent's forms ``?`` asks, ``!`` commands, ``.`` is terse; a write is
-# offered (``offers`` stand after "I will", ``blocks`` are lists) and reported. A phrasing is drawn by chance for each
-# thing said, so that every task hears another mixture.
+# What they say is data: of an intent's forms ``?`` asks, ``!`` commands, ``.`` is terse; a write is offered (``offers``
+# stand after "I will", ``blocks`` are lists) and reported. A phrasing is drawn by chance for each thing said, so that
+# every task hears another mixture.
 FOLDER = Path(__file__).parent / "phrasings"
 SETS = tuple(sorted(p.stem for p in FOLDER.glob("*.toml")))
 
