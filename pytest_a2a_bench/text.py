@@ -10,8 +10,9 @@ import sys
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 
@@ -62,6 +63,18 @@ def one_line(text: str, limit: int = _SHOWN) -> str:
 def listed(names: Sequence[str], most: int) -> str:
     """Return the first names, separated by commas, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def times(found: Counter[str]) -> str:
+    """Return counted values, the most frequent first: ``3x timeout, 1x reset``."""
+    return ", ".join(f"{number}x {value}" for value, number in found.most_common())
+
+
+def shares(found: Mapping[Any, int], none: str = "none") -> str:
+    """Return the first values with how often each occurred, ``scripted (3), llm (1)``; of one value it alone."""
+    if len(found) <= 1:
+        return str(next(iter(found), none))
+    return listed([f"{value} ({number:,})" for value, number in Counter(found).most_common()], 8)
 
 
 def p_value(p: float, equals: str = "") -> str:

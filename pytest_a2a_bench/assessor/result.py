@@ -23,7 +23,7 @@ from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 from pytest_a2a_bench.reports.summary import caveats, provenance_lines, silence
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count, is_blameless, pass_hat_k_by_k, summarise
-from pytest_a2a_bench.text import one_line
+from pytest_a2a_bench.text import one_line, times
 
 NAME = "Result"
 """The name of the artifact."""
@@ -82,7 +82,7 @@ def _trial_lines(found: Concluded) -> Iterator[str]:
     yield f"95 % interval of the pass rate: {100 * interval.low:.1f} to {100 * interval.high:.1f} %"
     errors = [r for r in results if r.status != "evaluated"]
     if errors:
-        kinds = ", ".join(f"{n}x {kind}" for kind, n in Counter(map(_kind_of, errors)).most_common())
+        kinds = times(Counter(map(_kind_of, errors)))
         yield f"{count(len(errors), 'trial')} could not be evaluated ({kinds}) and counted as not passed"
     failures = _failures(results)
     if failures:

@@ -32,7 +32,7 @@ from pytest_a2a_bench.results.gates.terms import NOTHING_MISSED, groups_of, quar
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.stats import task_name
 from pytest_a2a_bench.results.store import StoreError
-from pytest_a2a_bench.text import did_you_mean
+from pytest_a2a_bench.text import did_you_mean, listed
 
 SESSION_SCOPED = ("a2a_client_config", "a2a_message_metadata")
 """Fixtures that shape a conversation, which starts before any function-scoped fixture of its item."""
@@ -113,10 +113,9 @@ def _dialects(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
         # None: every dialect will do.
         # What another's dialect can say, its author knows.
         if suite.dialects is not None and dialect in DIALECTS and dialect not in suite.dialects:
-            more = f" and {len(items) - 1} more" if len(items) > 1 else ""
             *most, last = suite.dialects
             yield (
-                f"{items[0].nodeid}{more}: --a2a-dialect={dialect} {suite.why_no_dialect}; "
+                f"{listed([item.nodeid for item in items], 1)}: --a2a-dialect={dialect} {suite.why_no_dialect}; "
                 f"choose {', '.join(most)} or {last}"
             )
 
@@ -147,9 +146,8 @@ def _floors(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
 
 
 def _no_endpoint(users: list[pytest.Item]) -> str:
-    more = f" and {len(users) - 1} more" if len(users) > 1 else ""
     return (
-        f"{users[0].nodeid}{more}: no agent to test; pass --a2a-endpoint URL (or builtin:NAME), "
+        f"{listed([item.nodeid for item in users], 1)}: no agent to test; pass --a2a-endpoint URL (or builtin:NAME), "
         "or set A2A_ENDPOINT, or endpoint in [tool.a2a-bench]"
     )
 

@@ -25,7 +25,7 @@ from pytest_a2a_bench.results.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.results.history import Entry
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError, write_atomically
-from pytest_a2a_bench.text import listed, refusing
+from pytest_a2a_bench.text import refusing, shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,8 +309,4 @@ def provenance(contents: Contents) -> list[tuple[str, str]]:
 
 
 def _counted(values: Iterable[Any]) -> str:
-    # One value needs no count.
-    found = Counter(str(v) for v in values if v)
-    if len(found) <= 1:
-        return next(iter(found), "")
-    return listed([f"{value} ({count:,})" for value, count in found.most_common()], 4)
+    return shares(Counter(str(v) for v in values if v), "")

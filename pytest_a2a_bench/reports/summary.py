@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.models import is_split
@@ -17,7 +16,7 @@ from pytest_a2a_bench.results.compare import AgentComparison, Comparison, GroupC
 from pytest_a2a_bench.results.gates.terms import GateResult, Verdict
 from pytest_a2a_bench.results.history import Trend
 from pytest_a2a_bench.results.stats import DomainSummary, count, describe_blameless, summarise, summarise_categories
-from pytest_a2a_bench.text import one_line, p_value
+from pytest_a2a_bench.text import listed, one_line, p_value, shares, times
 
 NO_MODEL = ("scripted", "a2a")
 """Users other than tau2's own simulator with a model."""
@@ -109,19 +108,19 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     listed = [r for r in results if (suite := registry.find(r.key.suite)) is None or suite.from_test is None]
     other = any(r.provenance.get("user") in NO_MODEL for r in listed)
     note = " (not comparable with leaderboard numbers, which need an LLM user)" if other else ""
-    yield f"user simulator: {_counted(users)}{note}"
+    yield f"user simulator: {shares(users)}{note}"
     counted = [r for r in results if r.status != "skipped"]
     judgement = sum(bool(r.provenance.get("user_judgement")) for r in counted)
     if judgement:
         yield f"goals that need a user's judgement, which a script has not: {judgement} of {len(counted)} trials"
     judges = Counter(str(r.provenance.get("judge") or "none needed") for r in results if r.status == "evaluated")
     types = _values(results, "evaluation_type")
-    yield f"judge: {_counted(judges)}" + (f"; evaluation type: {_counted(types)}" if types else "")
+    yield f"judge: {shares(judges)}" + (f"; evaluation type: {shares(types)}" if types else "")
     yield from judge_spread(results)
     for suite, own in _by_suite(results):
         yield from filter(None, [suite.method(own), *suite.notes(own)])
     dialects = Counter(dialect_of(r) for r in results if r.dialect)
-    yield f"benchmark: {_counted(_values(results, 'benchmark'))}; dialect: {_counted(dialects)}"
+    yield f"benchmark: {shares(_values(results, 'benchmark'))}; dialect: {shares(dialects)}"
     yield from caveats(results)
 
 
@@ -165,12 +164,11 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
     if reused:
         runs = ", ".join(f"{n} of run {run_id}" for run_id, n in reused.most_common())
         yield f"reused, not run again (--a2a-resume): {reused.total()} of {len(results)} trials ({runs})"
-    again = Counter(reason for r in results for reason in r.held_again)
+    again = Counter(one_line(reason, 60) for r in results for reason in r.held_again)
     if again:
         many = sum(bool(r.held_again) for r in results)
         what = "1 conversation was" if many == 1 else f"{many} conversations were"
-        counted = ", ".join(f"{n}x {one_line(reason, 60)}" for reason, n in again.most_common())
-        yield f"{what} run again, because a message may have arrived or not (redeliver): {counted}"
+        yield f"{what} run again, because a message may have arrived or not (redeliver): {times(again)}"
     yield from _user_faults(results)
     yield from _extra_turns(results)
     yield from party_lines(results)
@@ -203,7 +201,7 @@ def _cost(results: Sequence[TrialResult]) -> Iterator[str]:
     sources = ((len(guessed) - silent, "the tokens that the agent reported"), (silent, "the messages alone"))
     known = " and ".join(f"from {source} in {n} of {len(results)} trials" for n, source in sources if n)
     total = f"cost {cost.words}; " if cost.total is not None else ""
-    models = _counted(_values(guessed, "agent_model"))
+    models = shares(_values(guessed, "agent_model"))
     yield f"{total}~ is estimated {known}, for {models} (agent-model)"
 
 
@@ -228,7 +226,7 @@ def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
             remedy += "; a model as the user (--a2a-user llm:MODEL) understands more than a script"
         yield (
             f"the user, not the agent, was at fault in {faults.total()} of {len(results)} trials, which count as they "
-            f"came out: {', '.join(f'{n}x {kind}' for kind, n in faults.most_common())}{remedy}"
+            f"came out: {times(faults)}{remedy}"
         )
         tried = [r for r in results if r.status not in ("skipped", "not_run")]
         if blameless := describe_blameless(tried):
@@ -238,12 +236,10 @@ def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
     if before:
         many = sum(bool(r.user_retries) for r in results)
         what = "1 trial was" if many == 1 else f"{many} trials were"
-        counted = ", ".join(f"{n}x {kind}" for kind, n in before.most_common())
-        yield f"{what} run again, because the user was at fault (user-retry): {counted}"
+        yield f"{what} run again, because the user was at fault (user-retry): {times(before)}"
     vain = Counter(r.retry_error.partition(":")[0] for r in results if r.retry_error)
     if vain:
-        kinds = ", ".join(f"{n}x {name}" for name, n in vain.most_common())
-        yield f"{vain.total()} of them in vain ({kinds}): what was evaluated before it counts"
+        yield f"{vain.total()} of them in vain ({times(vain)}): what was evaluated before it counts"
 
 
 def _extra_turns(results: Sequence[TrialResult]) -> Iterator[str]:
@@ -359,13 +355,6 @@ def _values(results: Iterable[TrialResult], name: str) -> Counter[str]:
     return Counter(str(r.provenance[name]) for r in results if r.provenance.get(name))
 
 
-def _counted(found: Counter[Any]) -> str:
-    """List values, with how often each occurred where there are several."""
-    if len(found) <= 1:
-        return str(next(iter(found), "none"))
-    return ", ".join(f"{value} ({n})" for value, n in found.most_common())
-
-
 # --- the verdict of gates, and a comparison of two runs ---
 
 
@@ -447,9 +436,8 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[str]:
         ("could not be evaluated in one of the runs", comparison.errored),
     ):
         if names:
-            more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-            listed = ", ".join(map(registry.shown_name, names[:MOST]))
-            yield from _wrapped(f"{title} ({len(names)}): ", one_line(listed, 1000) + more, 2, width)
+            shown = [one_line(registry.shown_name(name), 100) for name in names]
+            yield from _wrapped(f"{title} ({len(names)}): ", listed(shown, MOST), 2, width)
     for difference in comparison.differences:
         yield f"not comparable: {one_line(difference)}"
 
@@ -524,18 +512,13 @@ def trend_lines(found: Trend, shown: int = 8) -> Iterator[str]:
         yield f"a conversation cost: {' '.join('-' if cost is None else f'${cost:.4f}' for cost in costs)}"
     if found.turned:
         texts = [
-            f"{registry.shown_name(t.task)} since {t.since.name} (good in {t.last_good.name})"
-            for t in found.turned[:shown]
+            f"{registry.shown_name(t.task)} since {t.since.name} (good in {t.last_good.name})" for t in found.turned
         ]
-        yield f"went bad: {', '.join(texts)}{_more(len(found.turned), shown)}"
+        yield f"went bad: {listed(texts, shown)}"
     if found.flaky:
         worst = sorted(found.flaky.items(), key=lambda item: item[1][0] / item[1][1])
-        texts = [f"{registry.shown_name(task)} {won}/{every}" for task, (won, every) in worst[:shown]]
-        yield f"flaky: {', '.join(texts)}{_more(len(worst), shown)}"
-
-
-def _more(every: int, shown: int) -> str:
-    return f" and {every - shown} more" if every > shown else ""
+        texts = [f"{registry.shown_name(task)} {won}/{every}" for task, (won, every) in worst]
+        yield f"flaky: {listed(texts, shown)}"
 
 
 def aligned(table: list[list[str]]) -> Iterator[str]:

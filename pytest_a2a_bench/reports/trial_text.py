@@ -24,7 +24,7 @@ from pytest_a2a_bench.model.messages import numbered
 from pytest_a2a_bench.results.gates.files import Example, Reason
 from pytest_a2a_bench.results.gates.noise import events_of, noise_option
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.text import counted, one_line, sanitise
+from pytest_a2a_bench.text import counted, listed, one_line, sanitise
 
 SHOWN = 6
 """Lines of a summary of causes."""
@@ -160,11 +160,10 @@ def summary_lines(found: Sequence[Cluster], command: str) -> Iterator[str]:
 
 def cluster_line(cluster: Cluster) -> str:
     """Return a cluster in one line: the number of trials, who is to blame, what happened, and the tasks."""
-    tasks = [f"{task} ({n}x)" if n > 1 else task for task, n in cluster.tasks.items()]
-    more = f" and {len(tasks) - _TASKS} more" if len(tasks) > _TASKS else ""
+    tasks = [one_line(task, 60) + (f" ({n}x)" if n > 1 else "") for task, n in cluster.tasks.items()]
     doubt = f"; {cluster.doubted} of them in tasks with known defects" if cluster.doubted else ""
     what = f"{len(cluster.trials)}x {cluster.cause.blame}: {cluster.words}"
-    return f"{what} [{one_line(', '.join(tasks[:_TASKS]), 200)}{more}]{doubt}"
+    return f"{what} [{listed(tasks, _TASKS)}]{doubt}"
 
 
 def lines(found: Sequence[Cluster], nodeids: Mapping[str, str], command: str, *, whole: bool = True) -> Iterator[str]:

@@ -29,7 +29,7 @@ from pytest_a2a_bench.model.messages import Finite, Limits
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.stats import count, domain_name, task_name
 from pytest_a2a_bench.results.store import Store, StoredForm, StoreError
-from pytest_a2a_bench.text import reason_of
+from pytest_a2a_bench.text import listed, reason_of
 
 NO_CONDITIONS = frozenset(
     {"category", "interactive", "metric", "measured", "split", "dialect_option", "judge_llm", "replayed", "variant"}
@@ -225,7 +225,7 @@ def _of_directory(directory: Path) -> Baseline:
     notes = list(run.unreadable)
     absent = tuple(run.absent)
     if absent:
-        some = ", ".join(absent[:3]) + (", ..." if len(absent) > 3 else "")
+        some = listed(absent, 3)
         have = "has" if len(absent) == 1 else "have"
         notes.append(f"{len(absent):,} of the run's {count(len(run.manifest.keys), 'trial')} {have} no result ({some})")
     return dataclasses.replace(found, absent=absent, notes=(*notes, *manifest.about_others(run.others)))

@@ -19,6 +19,7 @@ from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 from pytest_a2a_bench.benchmarks.registry import INTERACTIVE, Suite
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.text import shares
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import BenchTask, TrialResult
@@ -208,7 +209,7 @@ def describe_method(results: Sequence[TrialResult]) -> str:
     scorings = Counter(str(p["scoring"]) for p in scored)
     explained = Counter({f"{n} ({_SCORINGS[n]})" if n in _SCORINGS else n: count for n, count in scorings.items()})
     extractors = Counter(str(p["extractor"]) for p in scored if p.get("extractor"))
-    return f"scoring: {_counted(explained)}; answers extracted by: {_counted(extractors)}"
+    return f"scoring: {shares(explained)}; answers extracted by: {shares(extractors)}"
 
 
 def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
@@ -233,7 +234,7 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
         yield f"the Salesforce org has counted {used:,} of the {allowed:,} requests that it allows in 24 hours"
     variants = Counter(str(p["variant"]) for p in provenances if p.get("variant"))
     if variants:
-        named = _counted(variants)
+        named = shares(variants)
         yield f"the org was changed: {named}; these are not results of the plain benchmark"
 
 
@@ -250,12 +251,6 @@ def _show_twins(results: Sequence[TrialResult]) -> str:
         f"privacy by twins: {found['kept']} of {found.total()} kept the secret and disclosed what they may, "
         f"{found['leak']} leaked, {found['over_refusal']} refused too much{unanswered}"
     )
-
-
-def _counted(found: Counter[str]) -> str:
-    if len(found) <= 1:
-        return next(iter(found), "none")
-    return ", ".join(f"{value} ({count})" for value, count in found.most_common())
 
 
 SUITE = Suite(

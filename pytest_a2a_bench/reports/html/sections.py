@@ -20,7 +20,7 @@ from pytest_a2a_bench.results.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.results.history import Entry, Trend, trend
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.text import one_line, p_value
+from pytest_a2a_bench.text import listed, one_line, p_value
 
 # --- verdict, main numbers and conditions -----------------------------------------------------------------------------
 
@@ -180,16 +180,14 @@ def _reasons_table(found: Sequence[Cluster]) -> Markup:
 
 def _reason(cluster: Cluster) -> Markup:
     result, found = cluster.example
-    tasks = list(cluster.tasks)
-    names = one_line(", ".join(tasks[:_REASON_TASKS]), 300)
-    more = f" and {len(tasks) - _REASON_TASKS} more" if len(tasks) > _REASON_TASKS else ""
+    names = listed([one_line(task, 60) for task in cluster.tasks], _REASON_TASKS)
     doubt = f" ({cluster.doubted} in tasks with known defects)" if cluster.doubted else ""
     where = "" if found.turn is None else f", message {found.turn + 1}"
     return el(
         "tr",
         el("td", f"{len(cluster.trials):,}", class_="num"),
         el("td", cluster.cause.blame),
-        el("td", el("b", cluster.words), el("br"), el("small", names, more, doubt)),
+        el("td", el("b", cluster.words), el("br"), el("small", names, doubt)),
         el(
             "td",
             el("code", one_line(shown_name(str(result.key)), 120)),

@@ -27,6 +27,7 @@ from pytest_a2a_bench.results.gates.terms import (
 from pytest_a2a_bench.results.inference import LEVEL, wilson
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.stats import count, pass_hat_k, task_name
+from pytest_a2a_bench.text import listed
 
 
 def draw_order(keys: Iterable[TrialKey], seed: str) -> list[TrialKey]:
@@ -265,9 +266,8 @@ class EarlyVerdict:
         for title, names in groups.items():
             # The least sure first: those that are next to a coin's toss, then those with most trials.
             names.sort(key=lambda name: (abs(sum(tasks[name]) / len(tasks[name]) - 0.5), -len(tasks[name]), name))
-            shown = [f"{name} {sum(tasks[name])} of {len(tasks[name])}" for name in names[:_SHOWN]]
             if names:
-                yield f"{title}: {', '.join(shown)}" + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
+                yield f"{title}: {listed([f'{n} {sum(tasks[n])} of {len(tasks[n])}' for n in names], _SHOWN)}"
         passed = sum(trial.success for trial in ran)
         now, whole = wilson(passed, len(ran)), wilson(passed / len(ran) * len(self._order), len(self._order))
         yield (

@@ -46,7 +46,7 @@ from pytest_a2a_bench.results.gates.terms import (
     pass_k_name,
 )
 from pytest_a2a_bench.results.stats import count, describe_blameless, is_blameless, pass_hat_k, task_name
-from pytest_a2a_bench.text import p_value
+from pytest_a2a_bench.text import listed, p_value
 
 
 def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = None) -> Verdict:
@@ -121,13 +121,12 @@ def _errors(trials: Trials) -> Iterator[GateResult]:
     """Report errors that a marker such as ``xfail`` hides from pytest: they are missing numbers all the same."""
     number = len(trials.hidden)
     if trials.unreported:
-        lost = len(trials.unreported)
-        some = ", ".join(trials.unreported[:3]) + (", ..." if lost > 3 else "")
+        lost, some = len(trials.unreported), listed(trials.unreported, 3)
         text = f"{count(lost, 'trial')} of the selection did not run, and no report says so (a plugin?): {some}"
         yield GateResult(ERRORS, "inconclusive", {"errors": number + lost}, text, refused=True)
     elif number:
-        some = ", ".join(trials.hidden[:3]) + (", ..." if number > 3 else "")
         tests = "its test does" if number == 1 else "their tests do"
+        some = listed(trials.hidden, 3)
         text = f"{count(number, 'trial')} could not be evaluated, and {tests} not say so (xfail?): {some}"
         yield GateResult(ERRORS, "inconclusive", {"errors": number}, text, refused=True)
 
@@ -135,9 +134,8 @@ def _errors(trials: Trials) -> Iterator[GateResult]:
 def _erred(trials: Trials) -> GateResult:
     """Show items that ended in an error although their trials were evaluated."""
     keys = sorted(trials.erred)
-    some = ", ".join(keys[:3]) + (", ..." if len(keys) > 3 else "")
     their = "its item" if len(keys) == 1 else "their items"
-    text = f"{count(len(keys), 'trial')} was evaluated, and {their} ended in an error: {some}"
+    text = f"{count(len(keys), 'trial')} was evaluated, and {their} ended in an error: {listed(keys, 3)}"
     return GateResult(
         ITEMS, "inconclusive", {"errors": len(keys)}, text.replace("trials was", "trials were"), refused=True
     )
