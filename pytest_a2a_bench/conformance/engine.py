@@ -339,9 +339,9 @@ class Judge:
         self._runs: list[tuple[list[str], concurrent.futures.Future[None], threading.Event]] = []
 
     def start(self, planned: Iterable[Planned]) -> None:
+        """Begin checks, together; those that have begun already go on."""
         # Together, because items of pytest ask one after the other, and checks overlap well: in a row they would take
         # minutes.
-        """Begin checks, together; those that have begun already go on."""
         # By name, as two items may ask for the same check.
         fresh = list({p.name: p for p in planned if p.name not in self._results}.values())
         if not fresh:

@@ -148,8 +148,8 @@ async def grpc_streaming(ctx: Context) -> None:
 
 
 def first(ctx: Context) -> Context:
-    # One is compared with all others, instead of each with each: three bindings would report one difference twice.
     """Return the check on the first binding; skip where that is this one, for there is nothing to compare it with."""
+    # One is compared with all others, instead of each with each: three bindings would report one difference twice.
     model = ctx.siblings()[0]
     if model.binding == ctx.binding:
         others = len(ctx.siblings()) - 1

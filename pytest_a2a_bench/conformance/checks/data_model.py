@@ -328,8 +328,8 @@ def _http_time(text: str) -> float | None:
 
 
 async def milliseconds(ctx: Context) -> None:
-    # A check of one timestamp would fail one agent in a thousand by chance.
     """Look for at least three digits; whole seconds occur by chance, so all timestamps count together."""
+    # A check of one timestamp would fail one agent in a thousand by chance.
     found = await objects(ctx, "status")
     stamps = [(str(node.value["timestamp"]), reply) for reply, node in found if "timestamp" in node.value]
     if not stamps:

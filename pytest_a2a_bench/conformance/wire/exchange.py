@@ -100,6 +100,6 @@ class Redactor:
 
 
 def dump(value: object) -> str:
-    # No ASCII escapes: what an agent said should be readable as it was said.
     """Return JSON text, compact and readable."""
+    # No ASCII escapes: what an agent said should be readable as it was said.
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
