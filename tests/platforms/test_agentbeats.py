@@ -309,30 +309,6 @@ def test_their_clients_have_a_public_agent_assessed(
     sys.stderr.write(f"\n{received}\n")
 
 
-def test_their_runner_starts_our_assessor(base: str, tmp_path: Path) -> None:
-    green, purple = free_port(), free_port()
-    scenario = tmp_path / "scenario.toml"
-    ours = f"{sys.executable} -m pytest_a2a_bench.cli assess --port {green} --results {tmp_path / 'results'}"
-    theirs = f"python scenarios/tau2/tau2_agent.py --host 127.0.0.1 --port {purple} --agent-llm openai/scripted"
-    scenario.write_text(
-        f'[green_agent]\nendpoint = "http://127.0.0.1:{green}"\ncmd = "{ours}"\n\n'
-        f'[[participants]]\nrole = "agent"\nendpoint = "http://127.0.0.1:{purple}"\ncmd = "{theirs}"\n\n'
-        f'[config]\ndomain = "{DOMAIN}"\ntask_ids = ["{TASKS[0]}"]\n'
-    )
-    environ = {
-        "PYTHONPATH": os.pathsep.join(["src", str(Path(__file__).parents[2])]),
-        "OPENAI_API_BASE": base,
-        "OPENAI_API_KEY": "scripted",
-    }
-    log = tmp_path / "runner.log"
-    command = [python_of("agentbeats-tutorial"), "-m", "agentbeats.run_scenario", str(scenario)]
-    with process(command, CHECKOUTS / "agentbeats-tutorial", environ, log) as runner:
-        assert runner.wait(540) == 0, log.read_text()[-3000:]
-    assert "[Status: completed]" in log.read_text()
-    assert '"max_score": 1' in log.read_text()
-    assert not answers(f"http://127.0.0.1:{green}/healthz"), "what it started is still there"
-
-
 def test_the_templates_conformance_tests_pass(assessor: Program, tmp_path: Path) -> None:
     folder = CHECKOUTS / "green-agent-template"
     url = assessor.url.rstrip("/")

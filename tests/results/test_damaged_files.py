@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,8 +11,6 @@ from typing import Any
 import pytest
 from commands import run
 from examples import some
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from one_test import in_one_test
 from stored_files import write_files
 
@@ -38,14 +33,8 @@ READ_BY = {
     "verdict": ("report",),
     "baseline": ("promote over", "report --baseline", "compare file"),
     "conformance": ("report --conformance",),
-    "cassette": (),
-    "assessment": (),
 }
 """The commands that read each kind of file."""
-
-NEED_TAU2 = ("export", "rescore")
-TAU2 = importlib.util.find_spec("tau2") is not None
-READERS = [(kind, c) for kind, commands in READ_BY.items() for c in commands if TAU2 or c not in NEED_TAU2]
 
 WRONG = {
     "trial": ("reward_info.value", "duration"),
@@ -53,8 +42,6 @@ WRONG = {
     "verdict": ("errors", "gates.0.name"),
     "baseline": ("tasks.tau2/mock/create_task_1.errors", "run_ids.0"),
     "conformance": ("seconds", "results.0.status"),
-    "cassette": ("exchanges.0.attempt", "turn_seconds.0"),
-    "assessment": ("submitted", "name"),
 }
 """Two places in each kind of file."""
 
@@ -129,7 +116,7 @@ def every_case() -> Iterator[tuple[str, str, str]]:
     for kind, commands in READ_BY.items():
         for damage in DAMAGES:
             if (kind, damage) != ("run", "text"):  # a run's name is any text
-                yield from ((kind, damage, command) for command in commands if TAU2 or command not in NEED_TAU2)
+                yield from ((kind, damage, command) for command in commands)
 
 
 @in_one_test(("kind", "damage", "command"), some(every_case(), 4))
@@ -165,7 +152,7 @@ WITHOUT: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
 """Command, exit code, and what it prints, of a run of five trials of which one has an unreadable file."""
 
 
-@in_one_test("command", [name for name in WITHOUT if TAU2 or name not in NEED_TAU2])
+@in_one_test("command", WITHOUT)
 def test_one_unreadable_trial_stops_nothing(copied: Callable[[], dict[str, Path]], command: str) -> None:
     path = copied()["trial"]
     path.write_text('{"schema_version": 1, "half')
@@ -188,66 +175,3 @@ def test_a_trial_that_a_run_asks_for_twice_counts_nowhere(files: dict[str, Path]
 
 def root_of(path: Path) -> Path:
     return next(parent for parent in path.parents if (parent / "baseline.json").exists())
-
-
-# --- mutations --------------------------------------------------------------------------------------------------------
-
-VALUES: tuple[object, ...] = (
-    *(None, True, False, 0, 1, -1, 2, 1.5, -0.0, 10**30, 10**400, 1e308, float("nan"), float("inf")),
-    *("", "x", "1", "\ud800", "a/b/c#0", "0" * 500, [], {}, [1], [[]], {"a": 1}, {"": {}}, ["x", None]),
-)
-
-
-EXAMPLES = int(os.environ.get("DAMAGED_FILES", "15"))
-"""Mutations of each kind of file for each command; a hundred of each found nothing more."""
-
-
-def nodes(data: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield every member of a document, as its parent and its name there."""
-    for name in list(data) if isinstance(data, dict) else range(len(data)):
-        yield data, name
-        if isinstance(data[name], dict | list):
-            yield from nodes(data[name])
-
-
-def mutate(text: bytes, source: random.Random) -> bytes:
-    """Change, remove, double or rename one member of a document."""
-    document = json.loads(text)
-    parent, name = source.choice(list(nodes(document)))
-    how = source.randrange(8)
-    if how == 0:
-        del parent[name]
-    elif how == 1 and isinstance(parent, list):
-        parent.append(parent[name])
-    elif how == 1:
-        parent[str(source.choice(VALUES))] = parent.pop(name)
-    else:
-        parent[name] = source.choice(VALUES)
-    return json.dumps(document).encode()
-
-
-@in_one_test(("kind", "command"), some(READERS, 3))
-def test_a_file_with_one_wrong_member_ends_in_a_documented_way(
-    copied: Callable[[], dict[str, Path]], kind: str, command: str
-) -> None:
-    files = copied()
-    path, root = files[kind], root_of(files[kind])
-    content = path.read_bytes()
-
-    @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
-    @given(st.randoms(use_true_random=False))
-    def check(source: random.Random) -> None:
-        path.write_bytes(mutate(content, source))
-        for written in ("new.json", "t.json", "r.html"):
-            (root / written).unlink(missing_ok=True)
-        output = root / f"merged-{source.random()}"
-        arguments = [str(output) if a == f"{root}/merged" else a for a in COMMANDS[command](root)]
-        code, _, err = run(*arguments)
-        # 1 is what "compare" says of a regression and "rescore" of a reward that is another now.
-        assert code in {0, 2} | ({1} if command in ("compare", "compare file", "rescore") else set())
-        # What is no error may be notes, a line each; rescore says for each trial what is wrong, and ends with 2.
-        if code == 2 and command != "rescore":
-            assert err.startswith("a2a-bench: "), err
-            assert err.count("\n") == 1
-
-    check()
