@@ -485,6 +485,7 @@ def test_a_card_that_names_the_path_of_one_method_explains_what_is_not_there() -
                 ("any-media", ("ERR-JSON-ContentTypeNotSupported", "SEND-009"), "SEND-009"),
                 ("message-no-context", ("SEND-013", "MT-002"), "SEND-013"),
                 ("error-untyped", ("ERR-002", "ERR-003"), "ERR-002"),
+                ("old-task-code", ("V03-TASK-001", "V03-RPC-005", "V03-SEND-005", "V03-TASK-002"), "V03-TASK-001"),
                 ("old-other-id", ("V03-RPC-003", "V03-STREAM-001"), "V03-RPC-003"),
                 ("old-no-get", ("V03-RPC-001", "V03-TASK-001"), "V03-RPC-001"),
                 ("cancel-terminal@0.3", ("V03-TASK-002", "V03-RPC-005"), "V03-TASK-002"),
