@@ -33,7 +33,6 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "results/test_inference.py",
             "results/test_compare.py",
             "results/test_baseline.py",
-            "results/test_progress.py",
         ),
     ),
     "trials": (("trials/runner", "trials/trial", "trials/stopping", "trials/pool"), ("trials",)),

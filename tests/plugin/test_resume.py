@@ -50,33 +50,32 @@ def test_only_what_has_no_result_is_held_again(desk: Bench) -> None:
     assert "a2a.reused_from" not in junit_properties(cases["test_desk[flaky-d-t0]"])
 
 
-BY_FIXTURE = """
+BESIDE = """
+import dataclasses, os, pytest
+
 @pytest.fixture(scope="session")
 def a2a_message_metadata():
-    return {"tenant": os.environ["TENANT"]}
-"""
-BY_HOOK = """
+    return {"tenant": os.environ["BY_FIXTURE"]}
+
 def pytest_a2a_bench_prepare_trial(key, metadata):
-    metadata["tenant"] = os.environ["TENANT"]
-"""
-BY_CONFIG = """
+    metadata["house"] = os.environ["BY_HOOK"]
+
 @pytest.fixture(scope="session")
 def a2a_client_config(a2a_client_config):
-    import dataclasses
-    return dataclasses.replace(a2a_client_config, streaming=os.environ["TENANT"])
+    return dataclasses.replace(a2a_client_config, streaming=os.environ["BY_CONFIG"])
 """
 
 
-@pytest.mark.parametrize("made", [BY_FIXTURE, BY_HOOK, BY_CONFIG])
-def test_data_beside_the_conversation_are_part_of_the_question(
-    desk: Bench, monkeypatch: pytest.MonkeyPatch, made: str
-) -> None:
-    conftest = desk.path / "conftest.py"
-    conftest.write_text("import os, pytest\n" + conftest.read_text() + made)
-    for tenant, many in (("on", 1), ("on", 1), ("off", 2)):
-        monkeypatch.setenv("TENANT", tenant)
-        desk("--a2a-resume").assert_outcomes(passed=1)
-        assert len(log_of(desk)) == many
+def test_data_beside_the_conversation_are_part_of_the_question(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.add_to_conftest(BESIDE)
+    doors = ("BY_FIXTURE", "BY_HOOK", "BY_CONFIG")
+    for name in doors:
+        monkeypatch.setenv(name, "on")
+    for many, changed in enumerate(["BY_FIXTURE", *doors]):
+        monkeypatch.setenv(changed, "off" if many else "on")
+        for _ in range(2 if not many else 1):
+            desk("--a2a-resume").assert_outcomes(passed=1)
+            assert len(log_of(desk)) == many + 1, changed
 
 
 def test_misses_are_tried_again_and_what_is_not_recorded_is_held_again(desk: Bench) -> None:
