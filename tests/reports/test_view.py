@@ -164,10 +164,9 @@ def test_a_person_sees_it_grow(run: Path, going: lock.Lock, server: Server, brow
     assert [m for m in browser.messages() if "favicon" not in m] == []
 
 
-@pytest.mark.parametrize("content", ["{", "[" * 100_000, ""], ids=["truncated", "deep", "empty"])
-def test_a_damaged_file_hides_no_other(run: Path, content: str) -> None:
+def test_a_damaged_file_hides_no_other(run: Path) -> None:
     damaged = Store(run).path(TrialKey.parse(KEYS[0]))
-    damaged.write_text(content, encoding="utf-8")
+    damaged.write_text("[" * 100_000, encoding="utf-8")
     watched = Watched(run)
     for _ in range(2):
         message = watched.look()
