@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 from crm import settings
+from in_thread import served_in_thread
 from mini_org.org import build
 from one_test import in_one_test
 from salesforce_server import serve
 from trials import run_against
 
 from pytest_a2a_bench.agents.brains import load_gold
-from pytest_a2a_bench.agents.options import add_arguments, from_namespace, parse_spec, start_builtin
+from pytest_a2a_bench.agents.options import add_arguments, from_namespace, parse_spec
+from pytest_a2a_bench.agents.server import running
 from pytest_a2a_bench.benchmarks.crmarena import domains
 from pytest_a2a_bench.benchmarks.crmarena.org import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
@@ -123,7 +125,7 @@ def test_tasks_of_a_directory_are_played_and_named_in_the_results(directory: Pat
     source = domains.open_source("b2b", chosen)
     keys = [TrialKey("crmarena", "b2b", task.task_id) for task in source.tasks()]
 
-    with start_builtin(agent, chosen) as started:
+    with served_in_thread(lambda: running(parse_spec(agent, chosen))) as started:
         results = run_against(started.url, chosen, keys, tmp_path / "results")
 
     # A refusal that has no twin is for a model to judge.

@@ -84,6 +84,7 @@ def test_every_reference_resolves() -> None:
     assert owners <= ids["User"]
 
 
+@pytest.mark.slow
 def test_the_package_has_what_the_generator_makes_and_reads_it_back() -> None:
     """After a change: ``PYTHONPATH=tools python -m mini_org``."""
     files = make_files()

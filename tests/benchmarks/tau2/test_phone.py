@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import sampled
 from fake_llm import say
 from llm_agent import agents_model
 from one_test import in_one_test
@@ -143,10 +144,10 @@ def held(task: Any, texts: list[str]) -> tuple[list[str], float]:
     return [name for name in made if not name.startswith(("check_", "can_", "run_"))], reward
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 9))])
+@pytest.mark.parametrize("part", sampled(range(18), 18))
 def test_an_agent_that_only_asks_to_look_moves_no_phone(part: int) -> None:
     """Over all base tasks; it passes those alone in which nobody has to touch the phone."""
-    for task in load("telecom")[part::9]:
+    for task in load("telecom")[part::18]:
         own = [a.name for a in task.evaluation_criteria.actions or () if a.requestor == "user"]
         moved, reward = held(task, SENTENCES["look"])
         assert (task.id, moved) == (task.id, [])
