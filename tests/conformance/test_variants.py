@@ -143,6 +143,11 @@ LIBERTIES: dict[str, tuple[Fault, set[str]]] = {
     "pages of two": (Fault(switches=frozenset({"short-pages"})), {*LISTS, "HJ-004", "HJ-005"}),
     # Section 4.3.3: "duplicate deliveries may occur".
     "notifies twice": (Fault(switches=frozenset({"notifies-twice"})), {f"PUSH-{n:03}" for n in range(11, 18)}),
+    # Section 3.5.1: notifications are sent "when task state changes".
+    "notifies of states": (
+        Fault(delivery=lambda packet: None if b"artifactUpdate" in packet.body else packet),
+        {"PUSH-011", "PUSH-017"},
+    ),
     # Sections 3.1.2 and 3.1.6 have a stream end with the task, 11.7 on interrupted states, too.
     "stream open at input": (Fault(switches=frozenset({"open-input"})), {"STREAM-005", "STREAM-006", "STREAM-015"}),
     # Section 3.3.1: a task may be "canceled and purged".
