@@ -1,34 +1,8 @@
 """Every exception that this package raises on purpose.
 
-::
-
-    A2ABenchError
-    ├── ConfigurationError        an option, file or environment is wrong; the user must change something
-    │   └── MissingExtraError     an optional dependency is not installed
-    ├── CardError                 an agent card cannot be read or names no interface that we speak
-    ├── InfrastructureError       trouble around the agent: reported as ERROR, never as a bad agent
-    │   ├── TransportError        connection, TLS, DNS, HTTP 5xx / 429
-    │   │   ├── EndpointUnreachableError
-    │   │   ├── DeliveryUncertain a message may have been delivered, and no usable answer came: see redeliver
-    │   │   └── TurnTimeoutError  one request, or one turn with its polling, took too long
-    │   │       └── StreamStalledError  a stream began and then went silent
-    │   ├── ProtocolError         the reply is not A2A (malformed JSON, JSON-RPC error, unreadable shape)
-    │   │   └── ReplyLimitError   an answer beyond ``reply-limits``: inside a conversation the agent's fault
-    │   ├── AuthenticationError   HTTP 401 / 403, or an agent that asks for credentials
-    │   ├── TrialTimeoutError     the whole trial exceeded ``--a2a-trial-timeout``
-    │   ├── RunTimeoutError       the run exceeded ``--a2a-run-timeout`` while this trial was under way
-    │   ├── TrialCancelledError   the run is stopping
-    │   ├── CassetteError         a recorded conversation has no answer to the present request
-    │   ├── PartyError            an agent beside the one under test gave up, or its answer cannot be used
-    │   ├── LLMError              the user simulator's or judge's model did not answer
-    │   └── OwnFunctionError      a user's function that plays the user, or judges, raised
-    ├── AgentOutcomeError         the agent itself gave up (task failed, rejected or canceled): a bad agent
-    ├── EvaluatorError            the benchmark's own evaluator broke, so that there is no reward
-    ├── PrerequisiteMissingError  the trial needs a key, a package or a program that is not there: a skip
-    │   └── JudgeMissingError     the task needs an LLM judge and none is configured
-    └── HarnessError              a bug of ours: neither the agent's nor the infrastructure's fault
-
-    ConformanceWarning            the one warning: a recommendation of the protocol that the agent does not keep
+Each is an :class:`A2ABenchError`. What the user must change is a :class:`ConfigurationError` or a :class:`CardError`;
+trouble around the agent an :class:`InfrastructureError`, an ERROR in every reporter; the agent's own failure an
+:class:`AgentOutcomeError`; and a bug of ours a :class:`HarnessError`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_a2a_bench.config.settings import without_query
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import Cost, TrialKey, TrialResult, Usage, percentile, sum_usage
+from pytest_a2a_bench.model import Cost, Party, TrialKey, TrialResult, percentile, sum_usage
 from pytest_a2a_bench.plugin.explanation import is_excused_miss, say, sections_of, shown_path
 from pytest_a2a_bench.plugin.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import KNOWN
@@ -163,49 +163,33 @@ def agents_of(run: BenchRun, results: Sequence[TrialResult]) -> list[dict[str, A
             "id": name,
             "endpoint": without_query(url, url),
             **(found.of_card if (found := run.plan.found(name)) is not None else {}),
-            **(_taken_over(name, results) if name == run.settings.transfer else _under_test(name, results)),
+            **_numbers(name, results, takes_over=name == run.settings.transfer),
         }
         for name, url in run.settings.agents.items()
     ]
 
 
-def _under_test(name: str, results: Sequence[TrialResult]) -> dict[str, Any]:
-    own = [r for r in results if r.key.agent == name]
+def _numbers(name: str, results: Sequence[TrialResult], *, takes_over: bool) -> dict[str, Any]:
+    """Return the numbers of one agent's own trials, or of its part in trials that it took over."""
+    own: list[tuple[TrialResult, TrialResult | Party]] = [(r, r) for r in results if r.key.agent == name]
+    if takes_over:
+        own = [(r, party) for r in results for party in r.parties if party.name == name]
+    latencies = sorted(s for _, part in own for s in part.turn_latencies)
+    usage = sum_usage(part.usage if isinstance(part, Party) else part.agent_usage for _, part in own)
+    broken = [r for r, _ in own if r.status not in ("evaluated", "skipped")]
     return {
-        "role": "under test",
+        "role": "transfer" if takes_over else "under test",
         "trials": len(own),
-        "succeeded": sum(r.success for r in own),
-        "errors": sum(r.status not in ("evaluated", "skipped") for r in own),
-        "turns": sum(r.turns for r in own),
-        "requests": sum(r.wire.requests for r in own),
-        "request_errors": sum(r.wire.errors for r in own),
-        **_spent([s for r in own for s in r.turn_latencies], sum_usage(r.agent_usage for r in own)),
-        "cost_usd": sum((r.spent for r in own), Cost()).agent,
-    }
-
-
-def _taken_over(name: str, results: Sequence[TrialResult]) -> dict[str, Any]:
-    pairs = [(r, p) for r in results for p in r.parties if p.name == name]
-    return {
-        "role": "transfer",
-        "trials": len(pairs),
-        "succeeded": sum(r.success for r, _ in pairs),
-        "errors": sum(r.status not in ("evaluated", "skipped") and r.blame == name for r, _ in pairs),
-        "turns": sum(p.turns for _, p in pairs),
-        "requests": sum(p.wire.requests for _, p in pairs),
-        "request_errors": sum(p.wire.errors for _, p in pairs),
-        **_spent([s for _, p in pairs for s in p.turn_latencies], sum_usage(p.usage for _, p in pairs)),
-    }
-
-
-def _spent(latencies: list[float], usage: Usage) -> Mapping[str, Any]:
-    ordered = sorted(latencies)
-    return {
-        "latency_p50": percentile(ordered, 50),
-        "latency_p95": percentile(ordered, 95),
+        "succeeded": sum(r.success for r, _ in own),
+        "errors": sum(r.blame == name or not takes_over for r in broken),
+        "turns": sum(part.turns for _, part in own),
+        "requests": sum(part.wire.requests for _, part in own),
+        "request_errors": sum(part.wire.errors for _, part in own),
+        "latency_p50": percentile(latencies, 50),
+        "latency_p95": percentile(latencies, 95),
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
-        "cost_usd": usage.cost_usd,
+        "cost_usd": usage.cost_usd if takes_over else sum((r.spent for r, _ in own), Cost()).agent,
     }
 
 
