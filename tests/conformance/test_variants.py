@@ -209,6 +209,15 @@ def test_a_message_that_names_no_context_is_a_warning() -> None:
     assert [line.partition(":")[0] for line in verdict.lines] == ["1.0/MT-002[JSONRPC] warned"]
 
 
+def test_an_agent_whose_answers_are_called_html_is_there() -> None:
+    def called_html(_: FaultyCall, packet: Packet) -> Packet:
+        return Packet(packet.status, {**packet.headers, "content-type": "text/html"}, packet.body)
+
+    verdict = asyncio.run(judge(Fault(packet=called_html), ids={"CARD-007", "JR-001"}, transport="jsonrpc"))
+
+    assert verdict.rules == {"JR-001"}
+
+
 def test_a_slash_in_a_path_is_a_warning() -> None:
     verdict = asyncio.run(judge(Fault(switches=frozenset({"slashes-separate"})), ids={"HJ-006"}))
 

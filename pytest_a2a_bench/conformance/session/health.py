@@ -292,7 +292,7 @@ def absence(reply: WireReply) -> str:
         return f"HTTP {reply.status} from a server that has nothing there" + (
             f"; it points to {where}" if where else ""
         )
-    if reply.status == 200 and reply.content_type == "text/html":
+    if reply.status == 200 and reply.content_type == "text/html" and not isinstance(reply.document, Mapping):
         return "a web page is there"
     if exchange.binding == "HTTP+JSON" and isinstance(reply.document, Mapping) and "jsonrpc" in reply.document:
         return "JSON-RPC is spoken there"
