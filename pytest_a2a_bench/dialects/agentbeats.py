@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_a2a_bench.dialects.calls import RESPOND
-from pytest_a2a_bench.dialects.reading import DecodedReply, DecodedRequest, Rules, read_reply
+from pytest_a2a_bench.dialects.reading import DecodedRequest, RuledDialect, Rules
 from pytest_a2a_bench.dialects.serialization import (
     Piece,
     join_pieces,
@@ -22,7 +22,6 @@ from pytest_a2a_bench.dialects.serialization import (
     tools_to_text,
 )
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
-from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 
 LIST_LINE = "Here's a list of tools you can use"
 """How the line begins by which agents find the tools."""
@@ -83,19 +82,12 @@ _SIERRA_RULES = Rules(
 )
 
 
-class _ProseDialect:
+class _ProseDialect(RuledDialect):
     """The base of both formats: the first message in prose, and answers of bare or tagged JSON."""
 
-    _rules: Rules
     _user_marker: str
     _separator: str
     _how: str
-
-    def decode_reply(
-        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
-    ) -> DecodedReply:
-        """Read calls or a ``respond``."""
-        return read_reply(parts, tools, self._rules, bounds)
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read a message of this format's ``encode_request``, or of the format's own programs."""

@@ -170,6 +170,18 @@ class Rules:
     message_object: bool = False
 
 
+class RuledDialect:
+    """The base of dialects whose replies are read by rules alone."""
+
+    _rules: Rules
+
+    def decode_reply(
+        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
+    ) -> DecodedReply:
+        """Read calls or words."""
+        return read_reply(parts, tools, self._rules, bounds)
+
+
 def read_reply(
     parts: Sequence[Part], tools: Sequence[ToolSpec], rules: Rules, bounds: Bounds = DEFAULT_BOUNDS
 ) -> DecodedReply:

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_a2a_bench.dialects.reading import DecodedReply, DecodedRequest, Rules, read_reply, restore_call
+from pytest_a2a_bench.dialects.reading import DecodedRequest, RuledDialect, Rules, restore_call
 from pytest_a2a_bench.dialects.serialization import (
     OWN_KEY,
     call_to_json,
@@ -37,7 +37,6 @@ from pytest_a2a_bench.dialects.serialization import (
     tools_to_text,
 )
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolAccess, ToolReturned, ToolSpec, UserSaid
-from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, Bounds
 
 _OPEN, _CLOSE = "<available_tools>", "</available_tools>"
 _SERVER, _SERVER_END = "<mcp_server>", "</mcp_server>"
@@ -82,7 +81,7 @@ _REMINDER = (
 _TEXT_SHAPES, _WRAPPED = frozenset({"wrapped", "listed"}), frozenset({"wrapped"})
 
 
-class ToolCallDialect:
+class ToolCallDialect(RuledDialect):
     """See the module's docstring."""
 
     name = "tool_call"
@@ -107,12 +106,6 @@ class ToolCallDialect:
             own["tools"] = [tool_to_json(t) for t in briefing.tools]
         whole = Part("text", text="\n\n".join(sections), metadata={OWN_KEY: own} if own else None)
         return (whole, Part.of_data(_servers(briefing.access))) if briefing and briefing.access else (whole,)
-
-    def decode_reply(
-        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
-    ) -> DecodedReply:
-        """Read calls or prose."""
-        return read_reply(parts, tools, self._rules, bounds)
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read a message of :meth:`encode_request`."""
@@ -301,10 +294,11 @@ _DATA_SHAPES = frozenset({"listed", "wrapped", "message"})
 _DATA_RULES = Rules("data", text_shapes=_DATA_SHAPES, data_shapes=_DATA_SHAPES, message_object=True)
 
 
-class DataDialect:
+class DataDialect(RuledDialect):
     """See the module's docstring."""
 
     name = "data"
+    _rules = _DATA_RULES
 
     def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
         """Write one data part."""
@@ -316,12 +310,6 @@ class DataDialect:
             if briefing.greeting:
                 events = [AgentSaid(briefing.greeting), *events]
         return (Part.of_data({**body, "messages": [_to_message(e) for e in events]}),)
-
-    def decode_reply(
-        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
-    ) -> DecodedReply:
-        """Read calls or a message."""
-        return read_reply(parts, tools, _DATA_RULES, bounds)
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read a message of :meth:`encode_request`; a text part is the user's words."""
