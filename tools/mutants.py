@@ -58,7 +58,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         tuple(
             f"conformance/test_{n}.py"
-            for n in ("checks_auth", "checks_basic", "checks_operations", "checks_v03", "requirements")
+            for n in ("checks_auth", "checks_basic", "checks_operations", "checks_v03", "named_faults", "requirements")
         ),
     ),
 }
