@@ -214,7 +214,8 @@ class HttpEdge:
         if status == 429 or status >= 500:
             now = datetime.datetime.now(datetime.UTC)
             retry_after = parse_retry_after(response.headers.get("retry-after"), now)
-            return TransportError(what + says, status_code=status, retry_after=retry_after)
+            advice = "; it limits requests: run later, or fewer at once (--a2a-concurrency)" if status == 429 else ""
+            return TransportError(f"{what}{says}{advice}", status_code=status, retry_after=retry_after)
         if (error := rest_error(what, body)) is not None:
             return error
         advice = f"; the agent card of {self._config.endpoint} names this address" if status == 404 else ""
