@@ -1,25 +1,15 @@
-"""Checkouts of tau2's data, made of the installed ones when a test runs.
-
-Tests of what upstream really has need its checkout: they skip unless ``A2A_BENCH_TAU2_CHECKOUT`` names one.
-"""
+"""Checkouts of tau2's data, made of the installed ones when a test runs."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pytest_a2a_bench.benchmarks.tau2 import index
 
-CHECKOUT = os.environ.get("A2A_BENCH_TAU2_CHECKOUT", "")
-needs_checkout = pytest.mark.skipif(
-    not CHECKOUT, reason="needs a checkout of sierra-research/tau2-bench 1.0 (A2A_BENCH_TAU2_CHECKOUT=DIR)"
-)
 TITLE = "Another title, which this edition asks for"
 
 Change = Callable[[dict[str, Any]], None]

@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 import tau2_corrections
-from fake_llm import FakeLLM, judge
 from made_trials import made_trial
-from tau2_checkouts import CHECKOUT, make_checkout, needs_checkout, retitled
-from trials import RunTrials
+from tau2_checkouts import make_checkout, retitled
 
 from pytest_a2a_bench.benchmarks.tau2 import index, notes, upstream
 from pytest_a2a_bench.benchmarks.tau2.index import (
@@ -27,7 +25,6 @@ from pytest_a2a_bench.benchmarks.tau2.index import (
     task_digest,
 )
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.reports.html.records import detail
 from pytest_a2a_bench.reports.summary import provenance_lines
 from pytest_a2a_bench.reports.trial_text import explain
@@ -46,11 +43,11 @@ def facts() -> dict[str, Any]:
     return found
 
 
-def known(domain: str, data: Path | None = None) -> dict[str, Correction]:
+def known(domain: str) -> dict[str, Correction]:
     """Return what is known of a domain's base tasks against upstream's 1.0."""
     found = {}
-    for task in index.load_tasks(domain, "base", data):
-        for correction in corrections_of(domain, index.load_task_json(domain, task.task_id, data)):
+    for task in index.load_tasks(domain, "base"):
+        for correction in corrections_of(domain, index.load_task_json(domain, task.task_id)):
             if correction.edition == TAU2_1_0:
                 found[task.task_id] = correction
     return found
@@ -126,61 +123,6 @@ def test_a_file_may_hold_anything_there(corrected: object) -> None:
     names = ("corrected", "edition", "defects")
     result = made_trial("tau2/airline/2#0", provenance={**dict.fromkeys(names, corrected), "variant": "x"})
     assert isinstance(list(notes.describe_results([result])) + list(notes.remarks(result)), list)
-
-
-# --- against upstream itself ------------------------------------------------------------------------------------------
-
-
-@needs_checkout
-def test_the_facts_are_what_a_comparison_finds() -> None:
-    old, new = index.find_installation().data, data_directory(Path(CHECKOUT))
-    for domain in ("airline", "retail"):
-        for task in index.load_tasks(domain, "base"):
-            before, after = (index.load_task_json(domain, task.task_id, data) for data in (old, new))
-            stated = facts()["tasks"][domain][task.task_id]["changed"].get(TAU2_1_0, [])
-            assert list(tau2_corrections.kinds_of(before, after)) == [kind for kind in stated if kind != "state"]
-        # What is corrected is not known to have been corrected.
-        assert known(domain, new) == {}
-        assert edition_of(domain, find_edition(chosen()).digest(domain)) == TAU2_1_0
-
-
-@needs_checkout
-@pytest.mark.slow
-def test_golds_end_where_the_facts_say() -> None:
-    old, new = index.find_installation().data, data_directory(Path(CHECKOUT))
-    for domain, tasks in OTHER_END.items():
-        found = dict(tau2_corrections.changes(domain, old, new))
-        assert {task for task, kinds in found.items() if "state" in kinds} == tasks
-
-
-def chosen(**more: Any) -> Settings:
-    return Settings(tag_trials=True, concurrency=4, benchmark_options={"tau2_data": CHECKOUT}, **more)
-
-
-@needs_checkout
-@pytest.mark.slow
-@pytest.mark.parametrize("domain", ["airline", "retail", "telecom", "mock"])
-def test_the_oracle_passes_all_that_can_pass(
-    domain: str, run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The judge's key is its own: what the user's model is called with may be another provider's.
-    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
-    keys = [t.key() for t in index.load_tasks(domain, "base", data_directory(Path(CHECKOUT)))]
-    # What a judge is asked is not ours to answer; this one is content with everything.
-    with FakeLLM(judge()) as llm:
-        settings = chosen(judge_llm="openai/judge", user_llm_args={"api_base": llm.api_base})
-        results = run_trials(f"oracle?tau2_data={CHECKOUT}", settings, keys)
-    # Since 1.0 upstream's retail has one tool more, and its mock domain a user with tools.
-    beyond = {TrialKey("tau2", "mock", "update_task_with_user_tools"), TrialKey("tau2", "retail", "21")}
-    assert [(r.key, r.error) for r in results if not r.success and r.key not in beyond] == []
-    assert {"is for newer code" in str(r.error) for r in results if r.key in beyond} <= {True}
-
-
-@needs_checkout
-def test_a_corrected_gold_fails_on_the_installed_data(run_trials: RunTrials) -> None:
-    [result] = run_trials(f"oracle?tau2_data={CHECKOUT}", Settings(tag_trials=True), [TrialKey("tau2", "airline", "7")])
-    assert not result.success
-    assert "gold corrected upstream in tau2 1.0 (text, gold, reward basis, ends in another database)" in explain(result)
 
 
 # The tasks that are known to have defects: the facts are true of the installed data, and a run reports them.
