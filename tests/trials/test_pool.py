@@ -71,14 +71,17 @@ def test_only_what_has_ended_is_forgotten() -> None:
 
 def test_cancel_is_prompt_and_keeps_what_is_finished() -> None:
     run = Recorder(seconds=0.01)
-    pool = Pool(run, 1)
+    aborted: list[bool] = []
+    pool = Pool(run, 1, lambda: aborted.append(True))
     first = pool.submit(key(0))
     first.result()
     run.seconds = 3600
     running, waiting = pool.submit(key(1)), pool.submit(key(2))
     while pool.in_flight == 0:
         time.sleep(0.005)
+    assert not aborted
     pool.close(grace=60)
+    assert aborted == [True]
     # Done although nobody waited an hour for it, and close() returned only after its thread had ended.
     assert running.done()
     assert running.result().status == "infrastructure_error"
@@ -108,10 +111,11 @@ class Stuck:
         self.let_go = threading.Event()
         self.came_back = threading.Event()
         self.cancelled: threading.Event | None = None
+        self.thread = threading.current_thread()
 
     def __call__(self, trial: TrialKey, cancel: threading.Event) -> TrialResult:
         if trial.task_id == "1":
-            self.cancelled = cancel
+            self.cancelled, self.thread = cancel, threading.current_thread()
             assert self.let_go.wait(120)
             self.came_back.set()
         return TrialResult(trial, "evaluated")
@@ -134,7 +138,8 @@ def test_a_trial_that_does_not_come_back_is_given_up_and_others_run() -> None:
     assert pool.submit(key(4)).result(60).status == "evaluated"
     assert stuck.result().error_type == "TrialTimeoutError"
     pool.close(grace=60)
-    assert not any(thread.is_alive() for thread in pool._threads)
+    run.thread.join(60)
+    assert not any(thread.is_alive() for thread in (*pool._threads, run.thread))
 
 
 def test_an_answer_during_cancellation_does_not_count() -> None:
@@ -176,7 +181,10 @@ def test_giving_up_that_fails_reaches_who_asks() -> None:
     def give_up(trial: TrialKey) -> TrialResult:
         raise OSError("disk full")
 
-    pool = Pool(run, 1, patience=lambda began: began + 0.01, give_up=give_up)
+    seconds = iter((3600, 0.01, 3600))
+    pool = Pool(run, 1, patience=lambda began: began + next(seconds), give_up=give_up)
+    # The clock has nothing to look at for an hour, and then there is something.
+    assert pool.submit(key(0)).result(60).status == "evaluated"
     with pytest.raises(OSError, match="disk full"):
         pool.submit(key(1)).result(60)
     assert pool.submit(key(2)).result(60).status == "evaluated"

@@ -6,9 +6,11 @@ import json
 import random
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from one_test import in_one_test
@@ -149,6 +151,7 @@ def test_a_trial_of_this_run_is_never_run_twice(make: Make) -> None:
     assert runner.run(KEY) == first
     assert (len(fake.contexts), connection.opened[0].finished) == (1, 1)
     assert first.success
+    assert first.provenance == {}
     assert first.latency == 1.0
     assert first.seed == trial_seed(300, 2)
     # What was odd on the wire is kept beside what the dialect did not allow.
@@ -170,6 +173,20 @@ def test_results_of_another_run_and_damaged_files_are_replaced(make: Make) -> No
     path.write_text('{"schema_version": 99')
     assert str(path) in resumed.run(KEY).provenance["replaced"]
     assert "replaced" not in resumed.run(TrialKey("fake", "desk", "2")).provenance
+
+
+def test_a_benchmark_is_loaded_before_its_trials(make: Make) -> None:
+    runner, fake, _ = make(Outcome())
+    runner.load(["fake"])  # it need not have anything to load
+    fake.load = Mock()
+    runner.load(["fake"])
+    fake.load.assert_called_once_with(runner.settings)
+
+
+def test_a_conversation_that_may_have_lost_a_message_is_no_miss(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Session, "tainted", TurnTimeoutError("late"))
+    result = make(Outcome(reward=Reward(0.0)))[0].run(KEY)
+    assert (result.status, result.error_type, result.reward_info) == ("infrastructure_error", "TurnTimeoutError", None)
 
 
 def test_observers_hear_of_each_turn(make: Make) -> None:
@@ -415,5 +432,6 @@ def test_the_traceback_of_a_bug_is_bounded_and_shows_where_and_what() -> None:
     assert len(text) < TRACEBACK_LIMIT + 100
     assert "the beginning" in text
     assert text.endswith("the end")
-    assert "characters left out" in text
+    whole = "".join(traceback.format_exception(caught.value)).strip()
+    assert f"... {len(whole) - TRACEBACK_LIMIT} characters left out ..." in text
     assert describe(ConfigurationError("as it is")) == "as it is"

@@ -19,9 +19,9 @@ from pytest_a2a_bench.errors import (
     TrialTimeoutError,
     TurnTimeoutError,
 )
-from pytest_a2a_bench.model import ProtocolMetrics, Reward, Usage, UserFault
+from pytest_a2a_bench.model import Party, ProtocolMetrics, Reward, Usage, UserFault
 from pytest_a2a_bench.trials.runner import reason_to_repeat, refuse_tainted
-from pytest_a2a_bench.trials.trial import Abandoned
+from pytest_a2a_bench.trials.trial import Abandoned, with_abandoned
 
 UNKNOWN = DeliveryUncertain("lost", reason="HTTP 502")
 LATE = TurnTimeoutError("late")
@@ -113,6 +113,10 @@ def test_abandoned_trials_are_accounted_for() -> None:
     assert (abandoned.reasons, abandoned.faults) == (("HTTP 502", "HTTP 502"), ())
     assert abandoned.metrics == (request, request)
     assert (abandoned.agent_usage, abandoned.user_usage.cost_usd) == (Usage(2, 4, 1.0), 0.5)
+    # Of further agents, one that took part again and one that did so only before.
+    earlier = (Party("b", "transfer", "B 1", usage=Usage(1)), Party("c", "transfer", "C 1", usage=Usage(2)))
+    both = with_abandoned((Party("b", "transfer", "B 1", usage=Usage(4)),), earlier)
+    assert [(p.name, p.agent, p.usage) for p in both] == [("b", "B 1", Usage(5)), ("c", "C 1", Usage(2))]
 
 
 FAULT = UserFault("ended_before_the_write", "it left")
