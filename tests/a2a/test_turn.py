@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -254,33 +253,7 @@ def test_a_task_that_failed_took_its_time_and_infrastructure_errors_are_no_turns
     assert len(session.metrics) == 3
 
 
-def test_a_stream_that_stays_open_adds_nothing(connect: Connect) -> None:
-    def handler(request: Request) -> Iterator[bytes]:
-        yield stream_head()
-        yield event(MESSAGE, request)
-        time.sleep(1)
-
-    with raw_agent(handler) as agent:
-        session = connect(agent.url, streaming="on").session()
-        started = time.monotonic()
-        session.send(HELLO)
-        assert session.turn_seconds[0] < time.monotonic() - started - 0.15
-
-
-# Agents whose every message is a task of its own, and whose every artifact has the same id.
-
-
-def test_the_same_words_in_two_turns_are_two_answers(connect: Connect) -> None:
-    numbers = itertools.count()
-
-    def handler(request: Request) -> bytes:
-        artifact = {"artifactId": "result", "parts": [{"text": "You're welcome"}]}
-        return rpc({"task": {**served_task("COMPLETED", artifacts=[artifact]), "id": f"t{next(numbers)}"}}, request)
-
-    with raw_agent(handler) as agent:
-        session = connect(agent.url).session()
-        assert [session.send(HELLO).text for _ in range(3)] == ["You're welcome"] * 3
-    assert session.findings == []
+# A finding of a repeated answer.
 
 
 def test_a_last_chunk_that_repeats_the_answer_is_reported_of(connect: Connect) -> None:

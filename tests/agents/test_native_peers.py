@@ -41,13 +41,3 @@ def test_native_calls_earn_what_they_are_worth(start: START, tmp_path: Path) -> 
     assert [t.error for t in result.transcript if t.role == "tool"] == [True, False, False]
     assert any(t.text == "It is done." for t in result.transcript if t.role == "agent")
     assert result.provenance["native_calls"] == 3
-
-
-def test_a_native_call_and_one_in_words_have_one_order(start: START, tmp_path: Path) -> None:
-    url = start({"calls": [{"name": "get_users", "arguments": {}}], "text": json.dumps({"tool_call": UPDATE})})
-    (result,) = run_against(
-        url, Settings(tools="mcp", wait=30, breaker=0), [TrialKey("tau2", "mock", "update_task_1")], tmp_path
-    )
-    assert (result.status, result.reward, result.error) == ("evaluated", 1.0, None)
-    assert [c.name for c in result.tool_calls] == ["get_users", "update_task_status"]
-    assert result.provenance["native_calls"] == 1

@@ -48,15 +48,6 @@ def test_conversation(peer_url: str, connect: Connect, streaming: str) -> None:
     session.finish()
 
 
-def test_conversations_do_not_mix(peer_url: str, connect: Connect) -> None:
-    connection = connect(peer_url, timeout=30, wait=20)
-    one, two = connection.session(), connection.session()
-    assert one.send([Part.of_text("a")]).text.startswith("Turn 1")
-    assert two.send([Part.of_text("b")]).text.startswith("Turn 1")
-    assert one.send([Part.of_text("c")]).text.startswith("Turn 2")
-    assert one.context_id != two.context_id
-
-
 def test_a_trial_of_tau2(peer_url: str, connect: Connect, tmp_path: Path) -> None:
     connection = connect(peer_url, timeout=30, wait=20)
     runner = Runner(Settings(endpoint=peer_url), Client(connection), Store(tmp_path), "run")

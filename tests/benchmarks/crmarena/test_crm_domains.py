@@ -101,18 +101,6 @@ def test_tasks_name_no_column_that_drift_took_away(level: str) -> None:
     assert bool(changed) == (level != "low")
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("fresh")
-def test_a_closed_world_leaves_nothing_behind() -> None:
-    org = domains.open_domain("mini", settings(crm_rot=True)).org
-    path = org.path  # type: ignore[attr-defined]
-    assert path.exists()
-
-    close_domains()
-
-    assert not path.exists()
-
-
 def test_an_unknown_task_is_named_with_some_that_there_are() -> None:
     with pytest.raises(ConfigurationError, match=r"has no task 'x'; it has 220, such as handle_time-00"):
         domains.open_domain("mini", settings()).task("x")

@@ -6,7 +6,6 @@ import dataclasses
 
 import pytest
 from crm import MINI, failed, keys, measured, one_of_each, settings, task_of
-from examples import sampled
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.crmarena.diagnosis import diagnose
@@ -140,13 +139,6 @@ def test_an_interactive_task_ends_when_the_scripted_user_has_its_answer(
         assert all(word in user for word in query.split()), "the whole question was told"
 
 
-@pytest.mark.parametrize(("dialect", "history"), sampled([p for p in PAIRS if p[0] != "crm_entropic"], 5))
-def test_interactive_tasks_in_dialects(run_trials: RunTrials, dialect: str, history: str) -> None:
-    chosen = settings(dialect=dialect, history=history)
-
-    assert failed(run_trials("solver", chosen, keys("mini_interactive", FEW))) == {}
-
-
 def test_an_oracle_without_a_task_too_few_turns_and_a_task_that_is_not_there(run_trials: RunTrials) -> None:
     (result,) = run_trials("oracle", settings(tag_trials=False, concurrency=1), keys(tasks=["handle_time-00"]))
 
@@ -213,10 +205,3 @@ def test_the_solver_asks_the_org_itself(run_trials: RunTrials) -> None:
 def test_a_user_is_spoken_to_by_a_call_and_answers_in_its_result(run_trials: RunTrials) -> None:
     results = compare(run_trials, "solver", keys("mini_interactive", one_of_each(step=8)))
     assert any(sum(t.role == "user" for t in r.transcript) > 1 for r in results)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spec", ["oracle", "solver", "noop"])
-@pytest.mark.parametrize("domain", ["mini", "mini_interactive"])
-def test_every_task_is_worth_the_same(run_trials: RunTrials, spec: str, domain: str) -> None:
-    assert len(compare(run_trials, spec, keys(domain, MINI))) == 220

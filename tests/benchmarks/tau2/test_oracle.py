@@ -46,28 +46,11 @@ def test_every_wire_and_dialect(
     assert all(not r.findings for r in results)
 
 
-def test_tasks_of_every_domain(run_trials: RunTrials) -> None:
-    selected = [k for d in ("airline", "retail", "telecom") for k in some_keys(d, count=1)]
-    assert all(r.success for r in run_trials("oracle?reply=task", settings(dialect="data"), selected))
-
-
 @pytest.mark.slow
 def test_integers_survive_data_parts_of_all_airline_tasks(run_trials: RunTrials) -> None:
     # Over 1.0 every number in a data part arrives as a float; unrestored, six of the fifty would score 0.
     results = run_trials("oracle", settings(dialect="data", protocol="1.0"), some_keys("airline"))
     assert sum(r.success for r in results) == 50
-
-
-@pytest.mark.slow
-def test_readonly_shows_what_reward_alone_hides(run_trials: RunTrials) -> None:
-    keys = [t.key() for t in index.load_tasks("airline")]
-    results = run_trials("readonly", Settings(tag_trials=True, concurrency=2), keys)
-    passed = [r for r in results if r.success]
-    # No write at all, and yet twenty tasks pass; the action checks beside the reward tell.
-    assert len(passed) == 20
-    for result in results:
-        writes = [c for c in result.tool_calls if c.name.startswith(("book_", "cancel_", "update_", "send_"))]
-        assert writes == []
 
 
 # Every trial starts from the state that a fresh process of stock tau2 has, whatever this process did before.

@@ -112,17 +112,6 @@ def run_mock(agent_name: str, llm: FakeLLM, **more: Any) -> dict[str, float]:
     return {run.task_id: run.reward_info.reward for run in results.simulations}
 
 
-@pytest.mark.slow
-def test_the_rewards_are_the_plugins(agent: str, user: FakeLLM, registry: Any, run_trials: RunTrials) -> None:
-    OURS.register(agent, "a2a_agent")
-    ours = run_mock("a2a_agent", user)
-    keys = [TrialKey("tau2", "mock", task.task_id) for task in index.load_tasks("mock")]
-    settings = Settings(user="llm:openai/fake", user_llm_args=user_args(user), max_steps=30)
-    by_plugin = {r.key.task_id: r.reward for r in run_trials(agents_model().spec, settings, keys)}
-    assert ours == by_plugin
-    assert set(ours.values()) == {0.0, 1.0}
-
-
 def test_an_agent_that_plays_the_user_comes_to_the_plugins_rewards(
     agent: str, user: FakeLLM, registry: Any, run_trials: RunTrials
 ) -> None:
