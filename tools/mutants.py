@@ -38,7 +38,12 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "trials": (("trials/runner", "trials/trial", "trials/stopping", "trials/pool"), ("trials",)),
     "store": (
         ("results/store", "results/merge", "results/manifest"),
-        ("results/test_store.py", "results/test_merge.py", "results/test_damaged_files.py"),
+        (
+            "results/test_store.py",
+            "results/test_merge.py",
+            "results/test_damaged_files.py",
+            "benchmarks/tau2/test_rescore.py",
+        ),
     ),
     "evaluate": (
         ("benchmarks/tau2/evaluate",),

@@ -18,7 +18,7 @@ from one_test import in_one_test
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.config.values import Shard, shard_of
 from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.results.manifest import WITHOUT_EFFECT, fingerprint
+from pytest_a2a_bench.results.manifest import WITHOUT_EFFECT, WITHOUT_EFFECT_BY_DEFAULT, fingerprint, question
 from pytest_a2a_bench.results.merge import MergeError, merge
 
 KEYS = ("crmarena/mini/1#0", "crmarena/mini/2#0", "crmarena/mini/3#0")
@@ -71,6 +71,20 @@ def test_parts_of_different_endpoints_are_not_one_run(tmp_path: Path, first: str
         merge(parts, tmp_path / "whole")
 
 
+def test_every_reason_against_joining_is_given(tmp_path: Path) -> None:
+    one = write_run(tmp_path / "one", [made_trial(KEYS[0])], absent=KEYS[1:2])
+    two = write_run(tmp_path / "two", [made_trial(KEYS[0])])
+    for part in (one, two):
+        dataclasses.replace(manifest.load(part), whole=KEYS).write(part)
+    with pytest.raises(MergeError) as refused:
+        merge([one, two], tmp_path / "whole")
+    assert str(refused.value).removeprefix("not merged: ").split("; ") == [
+        f"1 trial is in several directories, {one} and {two}: {KEYS[0]}",
+        f"1 trial is in none of the directories (shards given: the whole, the whole): {KEYS[2]}",
+        f"{one} has no result of its run for 1 trial: {KEYS[1]}",
+    ]
+
+
 @in_one_test("text", ["", "2", "auto", "0/3", "4/3", "1/0", "a/b", "-1/3", "1/3/5", "²/3"])
 def test_an_invalid_part_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"I/N|counts from 1"):
@@ -107,7 +121,11 @@ def test_a_fingerprint_changes_with_everything_that_matters_and_nothing_else() -
     assert fingerprint(base, "agent 1", "data 2") != reference
     assert fingerprint(base, "agent 1", "data 1", {"metadata": {"tenant": "b"}}) != reference
     assert fingerprint(base, "agent 1", "data 1", package="2") != reference
-    assert {f.name for f in dataclasses.fields(Settings)} >= WITHOUT_EFFECT
+    names = {field.name for field in dataclasses.fields(Settings)}
+    assert names >= WITHOUT_EFFECT
+    # Results from before there was an option stay good where it has its default.
+    old = names - WITHOUT_EFFECT - WITHOUT_EFFECT_BY_DEFAULT
+    assert question(base, "", "").keys() == {*old, "user_kind", "user_llm", "where", "agent", "package"}
 
 
 def test_credentials_in_the_endpoint_make_no_difference_but_its_query_may_choose_the_agent() -> None:

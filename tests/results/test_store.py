@@ -12,7 +12,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from one_test import in_one_test
@@ -54,8 +56,27 @@ def test_write_and_read(tmp_path: Path) -> None:
     store.write(result("2", "new"))
     assert [r.key.task_id for r in store.read_all()] == ["1", "2"]
     store = Store(tmp_path / "others")
-    store.write(result(error="\ud800 bad"))
+    written = store.write(result(error="\ud800 bad"))
     assert store.read(result().key) is not None
+    damaged = json.loads(Path(str(written.path)).read_text()) | {"duration": "1.5"}
+    store_module.save(tmp_path / "new" / "directory" / "x.json", json.dumps(damaged))
+    with pytest.raises(StoreError, match=r"duration should be a valid number, found '1\.5'"):
+        load_trial(tmp_path / "new" / "directory" / "x.json")
+
+
+def test_a_file_that_is_only_elsewhere_is_fetched_until_it_is_forgotten(tmp_path: Path) -> None:
+    files: dict[str, str] = {}
+    place: Any = SimpleNamespace(put=files.__setitem__, get=files.get)
+    store, key = Store(tmp_path), result().key
+    store_module.bind(tmp_path, place)
+    try:
+        written = store.write(result())
+        store.path(key).unlink()
+        assert store.read(key) == written
+        store.forget(key)
+        assert store.read(key) is None
+    finally:
+        store_module.unbind(tmp_path)
 
 
 def test_hostile_task_ids_stay_inside_the_directory(tmp_path: Path) -> None:
@@ -79,9 +100,17 @@ def test_concurrent_writers_leave_one_whole_file(tmp_path: Path) -> None:
 
 def test_damaged_files_and_unwritable_directories_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    for content in ("{", "[]", '{"schema_version": 1}', "null"):
+    measured = result(provenance={"measured": {"queries": 1e19}}).to_json()
+    for content, words in (
+        ("{", "it is not JSON"),
+        ("[]", "the file should be an object, found a list"),
+        ('{"schema_version": 1}', "key is missing"),
+        ('{"schema_version": true}', "its schema_version is true; this version reads 1"),
+        ("null", "the file should be an object, found null"),
+        (json.dumps(measured), r"provenance\.measured\.queries should be a finite number"),
+    ):
         path.write_text(content)
-        with pytest.raises(StoreError, match=r"x\.json is not a trial file"):
+        with pytest.raises(StoreError, match=rf"x\.json is not a trial file that this version reads: {words}"):
             load_trial(path)
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be written"):
@@ -91,7 +120,7 @@ def test_damaged_files_and_unwritable_directories_are_named(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what state a process is in")
-def test_files_of_a_zombie_process_are_removed(tmp_path: Path) -> None:
+def test_files_of_a_zombie_process_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as ended:
         assert ended.stdout is not None
         ended.stdout.read()  # it ends, and as long as nobody waits for it, it is a zombie
@@ -105,6 +134,11 @@ def test_files_of_a_zombie_process_are_removed(tmp_path: Path) -> None:
         own.touch()
         store.prepare()
         assert (left.exists(), own.exists()) == (False, True)
+        # A process of another user is alive.
+        monkeypatch.setattr(os, "kill", Mock(side_effect=PermissionError))
+        left.touch()
+        store.prepare()
+        assert left.exists()
 
 
 # Files of conversations that are being held: what is written is what is read, whoever looks and whenever.

@@ -61,16 +61,18 @@ def test_a_reward_that_changes_is_shown_and_nothing_is_written_untold(
     assert main(["gate", "--rescore", str(directory)]) == 0
 
 
-def test_a_success_has_no_user_at_fault() -> None:
+def test_a_success_has_no_user_at_fault_and_other_data_another_question() -> None:
     """What the user did wrong is why there was no success; where an evaluator says otherwise, nothing was wrong."""
-    held = TrialResult(
-        KEYS[0], "evaluated", "run", Reward(0.0), simulation={}, user_fault=UserFault("ended_before_the_write")
-    )
+    fault = UserFault("ended_before_the_write")
+    data = {"benchmark": "tau2 1"}
+    held = TrialResult(KEYS[0], "evaluated", "run", Reward(0.0), user_fault=fault, provenance=data, fingerprint="f")
     selected: Any = SimpleNamespace(results=[held])
-    for reward, fault in ((Reward(1.0), None), (Reward(0.5), held.user_fault)):
-        evaluate = Mock(return_value=(reward, {"benchmark": "tau2 2"}))
-        [found] = rescore(selected, evaluate, "now")
-        assert found.result.user_fault == fault
+    for reward, by, expected in (
+        (Reward(1.0), {"benchmark": "tau2 2"}, (None, "")),
+        (Reward(0.5), data, (fault, "f")),
+    ):
+        [found] = rescore(selected, Mock(return_value=(reward, by)), "now")
+        assert (found.result.user_fault, found.result.fingerprint) == expected
 
 
 def test_conversations_without_an_evaluation_are_kept_and_named(
