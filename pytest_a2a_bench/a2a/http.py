@@ -214,7 +214,7 @@ class HttpEdge:
         if status == 429 or status >= 500:
             now = datetime.datetime.now(datetime.UTC)
             retry_after = parse_retry_after(response.headers.get("retry-after"), now)
-            advice = "; it limits requests: run later, or fewer at once (--a2a-concurrency)" if status == 429 else ""
+            advice = "; it limits requests: run later, or with fewer conversations at once" if status == 429 else ""
             return TransportError(f"{what}{says}{advice}", status_code=status, retry_after=retry_after)
         if (error := rest_error(what, body)) is not None:
             return error

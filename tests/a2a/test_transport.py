@@ -90,7 +90,7 @@ def test_a_busy_agent_is_left_alone_by_all_conversations(connect: Connect, statu
 
     with raw_agent(answer) as agent:
         connection = connect(agent.url, max_retries=0, timeout=100.0)
-        with pytest.raises(Exception, match="busy.*--a2a-concurrency" if "429" in status else "busy"):
+        with pytest.raises(Exception, match="busy.*run later" if "429" in status else "busy"):
             connection.session().send(HELLO)
         # As long as a turn may take, not as long as it says.
         assert 50 < connection.pace.book()() <= 100

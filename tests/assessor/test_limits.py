@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from assessor_server import LOCAL, Caller, asking, gen3, served
@@ -145,10 +146,7 @@ class TestKept:
             read.append(path.parent.name)
             return real(path)
 
-        class Reads:
-            read = staticmethod(reading)
-
-        monkeypatch.setattr(records, "RECORD", Reads)
+        monkeypatch.setattr(records, "RECORD", SimpleNamespace(read=reading, to_json=records.RECORD.to_json))
         kept_of(tmp_path, "ended", "ada", submitted=1.0).concluded("completed", "all well").write(tmp_path / "ended")
         running = kept_of(tmp_path, "running", "ada", state="running", submitted=2.0)
         (tmp_path / "no-assessment").mkdir()

@@ -85,6 +85,8 @@ import time
 real, jumped = time.time, []
 def pytest_runtest_logfinish(nodeid):
     jumped.append(nodeid)
+def pytest_unconfigure():
+    time.time = real
 time.time = lambda: real() + 86_400 * (len(jumped) > 1)
 """)
     desk("--a2a-trial-timeout=3600", "--a2a-timeout=600", "-rN").assert_outcomes(passed=3, failed=1)

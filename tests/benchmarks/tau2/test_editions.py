@@ -19,7 +19,6 @@ from one_test import in_one_test
 from tau2_checkouts import TITLE, change_tasks, make_checkout, retitled
 from trials import RunTrials, run_against
 
-from pytest_a2a_bench.agents.options import BuiltinAgent
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index, upstream
 from pytest_a2a_bench.benchmarks.tau2.files import export
@@ -53,13 +52,11 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def both(
-    builtin: Callable[[str], BuiltinAgent], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[TrialResult, TrialResult]:
+def both(builtin: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> tuple[TrialResult, TrialResult]:
     """The oracle that knows the installed golds, on the installed data and on a checkout's."""
     folder = tmp_path_factory.mktemp("both")
     edition = chosen(make_checkout(folder / "checkout", retitled))
-    url = builtin("oracle").url
+    url = builtin("oracle")
     [plain], [other] = (run_against(url, each, [CREATE], folder) for each in (Settings(tag_trials=True), edition))
     return plain, other
 
