@@ -33,7 +33,6 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
     "SELECT EffectiveDate FROM Order WHERE Status = 'Draft'": _one(EffectiveDate="2023-01-31"),
     "SELECT Name FROM User WHERE Alias = 'CÁrn'": _one(Name="Cleo Árnason"),
     "SELECT CaseNumber, Origin FROM Case LIMIT 1": _one(CaseNumber=None, Origin=None),
-    "SELECT c.Subject FROM Case c WHERE c.Status = 'New'": _one(Subject="Case 3 about the pump"),
     "SELECT Case.Subject FROM Case WHERE Case.Status = 'New'": _one(Subject="Case 3 about the pump"),
     "SELECT c.Subject FROM Case AS c WHERE c.Status = 'New'": _one(Subject="Case 3 about the pump"),
     "SELECT toLabel(Status) FROM Case WHERE Status = 'New'": _one(Status="New"),
@@ -45,7 +44,6 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
     "SELECT Account.Name, Account.ShippingState, Owner.Name FROM Case WHERE Status = 'New'": _one(
         Account={"Name": "Zeta 100% Foods", "ShippingState": "CA"}, Owner={"Name": "Cleo Árnason"}
     ),
-    "SELECT Account.Name FROM Case WHERE AccountId = null": _one(Account=None),
     "SELECT Order.Account.Name, Order.Status FROM OrderItem WHERE Quantity = 1": _one(
         Order={"Account": {"Name": "acme tools"}, "Status": "Draft"}
     ),
@@ -98,24 +96,18 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
     ): _one(OrderItems=None),
     # Order, limit, offset.
     "SELECT Name FROM Account ORDER BY Name LIMIT 2": [{"Name": "acme tools"}, {"Name": "Northwind Pumps"}],
-    "SELECT Name FROM Account ORDER BY Name DESC LIMIT 1": [{"Name": "Zeta 100% Foods"}],
     "SELECT Name FROM Account ORDER BY Name ASC LIMIT 1 OFFSET 2": [{"Name": "O'Brien & Söhne"}],
     "SELECT Amount FROM Opportunity ORDER BY Amount LIMIT 2": [{"Amount": None}, {"Amount": 900.0}],
     "SELECT Amount FROM Opportunity ORDER BY Amount DESC LIMIT 2": [{"Amount": None}, {"Amount": 10000.5}],
     "SELECT Amount FROM Opportunity ORDER BY Amount NULLS LAST LIMIT 1": [{"Amount": 900.0}],
     "SELECT Amount FROM Opportunity ORDER BY Amount DESC NULLS LAST LIMIT 1": [{"Amount": 10000.5}],
-    "SELECT NumberOfEmployees n FROM Account GROUP BY NumberOfEmployees ORDER BY NumberOfEmployees LIMIT 1": _one(
-        n=None
-    ),
     "SELECT Account.Name FROM Case WHERE Status = 'Closed' ORDER BY Account.Name DESC, CreatedDate LIMIT 2": [
         {"Account": {"Name": "Zeta 100% Foods"}},
         {"Account": {"Name": "Northwind Pumps"}},
     ],
     "SELECT Name FROM Account LIMIT 0": [],
     # Groups.
-    "SELECT COUNT(Id) FROM Case": _one(expr0=7),
     "SELECT COUNT(Id), COUNT(AccountId) FROM Case": _one(expr0=7, expr1=6),
-    "SELECT COUNT_DISTINCT(AccountId) n FROM Case": _one(n=3),
     "SELECT COUNT_DISTINCT(Status) n FROM Case": _one(n=3),
     "SELECT SUM(Quantity) total, AVG(UnitPrice) FROM OrderItem": _one(total=25.0, expr0=64.35),
     "SELECT MIN(CloseDate), MAX(Amount) FROM Opportunity": _one(expr0="2022-12-31", expr1=10000.5),
@@ -127,7 +119,6 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
         {"Priority": "Low", "n": 2},
         {"Priority": "Medium", "n": 2},
     ],
-    "SELECT Status FROM Case GROUP BY Status HAVING COUNT(Id) > 2": _one(Status="Closed"),
     "SELECT Account.ShippingState, COUNT(Id) FROM Case WHERE AccountId != null GROUP BY Account.ShippingState": [
         {"ShippingState": "CA", "expr0": 4},
         {"ShippingState": "OR", "expr0": 2},
@@ -136,10 +127,6 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
         "SELECT OwnerId o, COUNT(Id) FROM Case GROUP BY OwnerId HAVING COUNT(Id) >= 2 AND OwnerId != null ORDER "
         "BY COUNT(Id) DESC LIMIT 1"
     ): _one(o=USERS[0], expr0=4),
-    "SELECT CALENDAR_YEAR(CreatedDate) y, COUNT(Id) n FROM Case GROUP BY CALENDAR_YEAR(CreatedDate)": [
-        {"y": 2022, "n": 2},
-        {"y": 2023, "n": 5},
-    ],
     (
         "SELECT CALENDAR_MONTH(CreatedDate), COUNT(Id) FROM Case WHERE CALENDAR_YEAR(CreatedDate) = 2023 GROUP BY "
         "CALENDAR_MONTH(CreatedDate) ORDER BY CALENDAR_MONTH(CreatedDate) DESC"
@@ -171,7 +158,6 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
     # Parents that a real org has and this one has no table of: they are null.
     "SELECT Profile.Name FROM User LIMIT 1": _one(Profile=None),
     "SELECT LastName FROM User WHERE Profile.Name != null OR UserRole.Name LIKE 'a%'": [],
-    "SELECT COUNT(Id) n FROM User WHERE Profile.Name = null AND Profile.Id = null": _one(n=len(USERS)),
     "SELECT Profile.Name, COUNT(Id) n FROM User GROUP BY Profile.Name": _one(Name=None, n=len(USERS)),
     "SELECT COUNT(Id) n FROM ProductCategory WHERE Catalog.Name = 'Spring'": _one(n=0),
     "SELECT Name FROM Opportunity WHERE Amount = 900 LIMIT 1 FOR UPDATE": _one(Name="small deal"),
@@ -228,8 +214,6 @@ def test_fields_gives_what_the_agent_was_told_of(org: LocalOrg) -> None:
 FOUND: list[tuple[str, str, list[int]]] = [
     # Text: any case, and beyond ASCII too.
     ("Account", "Name = 'ACME TOOLS'", [1]),
-    ("Account", "name = 'Acme Tools'", [1]),
-    ("Account", "Name = 'O\\'Brien & Söhne'", [3]),
     ("Account", "Name = 'O\\'BRIEN & SÖHNE'", [3]),
     ("User", "LastName = 'árnason'", [2]),
     ("Account", "Name != 'acme tools'", [0, 2, 3, 4]),
@@ -237,21 +221,16 @@ FOUND: list[tuple[str, str, list[int]]] = [
     ("Account", "Name > 'm'", [0, 2, 3, 4]),
     ("Account", "Name <= 'NORTHWIND PUMPS'", [0, 1]),
     ("Account", "Name LIKE 'NORTH%'", [0]),
-    ("Account", "Name LIKE '%pumps'", [0]),
     ("Account", "Name LIKE '%söHNE'", [3]),
     ("Account", "Name LIKE '%100\\%%'", [2]),
     ("Account", "Name LIKE 'Under\\_%'", [4]),
     ("Account", "Name LIKE '_cme tools'", [1]),
-    ("Account", "Name LIKE 'acme'", []),
-    ("Account", "NOT Name LIKE '%oo%'", [0, 3, 4]),
-    ("Account", "Name = 'Zeta 100% Foods'", [2]),
     ("Account", "Name = 'Zeta 100\\% Foods'", [2]),
     ("Account", "Name IN ('ACME tools', 'Northwind Pumps', 'nobody')", [0, 1]),
     ("Account", "Name NOT IN ('acme tools', 'Northwind Pumps')", [2, 3, 4]),
     ("Account", "Name IN ('O\\'BRIEN & SÖHNE', 'x')", [3]),
     # No value: != and NOT IN keep it, = finds it as null and as the empty text.
     ("Account", "Industry = null", [3]),
-    ("Account", "Industry = NULL", [3]),
     ("Account", "Industry = ''", [3]),
     ("Account", "Industry != null", [0, 1, 2, 4]),
     ("Account", "Industry != 'Energy'", [1, 2, 3]),
@@ -260,66 +239,42 @@ FOUND: list[tuple[str, str, list[int]]] = [
     ("Account", "Industry NOT IN ('Food', null)", [0, 1, 4]),
     ("Account", "NOT (Industry = 'Energy')", [1, 2, 3]),
     ("Account", "NOT Industry = 'Energy' AND ShippingState = 'CA'", [1, 2]),
-    ("Account", "NOT (Industry = 'Energy' OR Industry = 'Food')", [1, 3]),
-    ("Account", "NumberOfEmployees != 40", [0, 2, 3, 4]),
     ("Account", "NOT NumberOfEmployees > 40", [1, 3, 4]),
     # Numbers, though the tables hold texts.
     ("Account", "NumberOfEmployees > 100", [0, 2]),
-    ("Account", "NumberOfEmployees >= 950", [0, 2]),
-    ("Account", "NumberOfEmployees < 950", [1, 3]),
-    ("Account", "NumberOfEmployees IN (7, 40)", [1, 3]),
     ("Account", "NumberOfEmployees NOT IN (7, 40)", [0, 2, 4]),
-    ("OrderItem", "Quantity = 9", [4]),
     ("OrderItem", "Quantity >= 9.0", [1, 4]),
-    ("OrderItem", "UnitPrice = 7.25", [3]),
     ("OrderItem", "UnitPrice < 1e2", [0, 1, 3, 4]),
     ("OrderItem", "UnitPrice > -5", [0, 1, 2, 3, 4]),
     ("Opportunity", "Amount > USD5000", [0, 3]),
-    ("Opportunity", "Amount = 10000.50", [0, 3]),
-    ("Opportunity", "Amount = null", [2]),
     # Booleans, which are never null.
     ("Product2", "IsActive = true", [0, 1]),
     ("Product2", "IsActive = FALSE", [2]),
     ("Lead", "IsConverted = false", [1, 2]),
-    ("Lead", "IsConverted != true", [1, 2]),
     # Ids: 15 or 18 characters.
-    ("Case", f"Id = '{CASES[0]}'", [0]),
     ("Case", f"Id = '{CASES[0][:15]}'", [0]),
-    ("Case", f"OwnerId = '{USERS[1][:15]}'", [1, 5]),
     ("Case", f"Id IN ('{CASES[2][:15]}', '{CASES[3]}')", [2, 3]),
-    ("Case", f"Id NOT IN ('{CASES[2][:15]}', '{CASES[3]}')", [0, 1, 4, 5, 6]),
     ("Case", f"AccountId != '{ACCOUNTS[0]}'", [2, 3, 4, 5, 6]),
-    ("Case", "AccountId = null", [5]),
     ("Case", "AccountId = ''", [5]),
     ("Case", f"Id = '{CASES[0][:15].swapcase()}'", []),
     # Days and moments.
-    ("Opportunity", "CloseDate = 2023-03-31", [0]),
-    ("Opportunity", "CloseDate > 2023-03-15", [0, 1]),
     ("Opportunity", "CloseDate >= 2023-03-15", [0, 1, 3]),
-    ("Opportunity", "CloseDate != 2023-03-15", [0, 1, 2]),
     ("Opportunity", "CloseDate IN (2023-03-15, 2023-04-01)", [1, 3]),
     ("Opportunity", "CloseDate = TODAY", [3]),
-    ("Opportunity", "CloseDate = THIS_MONTH", [0, 3]),
     ("Opportunity", "CloseDate = NEXT_MONTH", [1]),
     ("Opportunity", "CloseDate < THIS_YEAR", [2]),
     ("Opportunity", "CloseDate <= THIS_QUARTER", [0, 2, 3]),
     ("Opportunity", "CloseDate > THIS_QUARTER", [1]),
-    ("Opportunity", "CloseDate IN (LAST_YEAR, TODAY)", [2, 3]),
     ("Opportunity", "CloseDate NOT IN (LAST_YEAR, TODAY)", [0, 1]),
     ("Opportunity", "CloseDate != THIS_MONTH", [1, 2]),
-    ("Case", "CreatedDate = 2023-02-28T23:59:00Z", [2]),
     ("Case", "CreatedDate = 2023-03-01T00:59:00+01:00", [2]),
     ("Case", "CreatedDate = 2023-03-01T00:59:00.000+0100", [2]),
-    ("Case", "CreatedDate >= 2023-02-28T23:59:00.000Z", [2, 3, 5]),
     ("Case", "CreatedDate > 2023-02-28T23:59:00Z", [3, 5]),
     ("Case", "CreatedDate < 2022-12-31T23:59:00Z", [6]),
-    ("Case", "ClosedDate = null", [2, 3, 5]),
     ("Case", "ClosedDate > 2022-01-01T00:00:00Z", [0, 1, 4, 6]),
-    ("Case", "CreatedDate = TODAY", [5]),
     ("Case", "CreatedDate = THIS_MONTH", [3, 5]),
     ("Case", "CreatedDate = LAST_MONTH", [1, 2]),
     ("Case", "CreatedDate = LAST_N_MONTHS:1", [1, 2]),
-    ("Case", "CreatedDate = LAST_N_MONTHS:2", [0, 1, 2]),
     ("Case", "CreatedDate >= LAST_N_MONTHS:2", [0, 1, 2, 3, 5]),
     ("Case", "CreatedDate = LAST_N_DAYS:14", [3, 5]),
     ("Case", "CreatedDate = LAST_N_DAYS:15", [2, 3, 5]),
@@ -341,8 +296,6 @@ FOUND: list[tuple[str, str, list[int]]] = [
     ("Task", "ActivityDate = NEXT_N_MONTHS:2", [3]),
     ("Task", "ActivityDate = N_DAYS_AGO:1", [1]),
     # Functions of days.
-    ("Case", "CALENDAR_YEAR(CreatedDate) = 2022", [4, 6]),
-    ("Case", "CALENDAR_MONTH(CreatedDate) = 3", [3, 5, 6]),
     ("Case", "CALENDAR_QUARTER(CreatedDate) IN (1, 2) AND FISCAL_YEAR(CreatedDate) = 2023", [0, 1, 2, 3, 5]),
     ("Case", "DAY_ONLY(CreatedDate) = 2023-02-28", [2]),
     ("Case", "DAY_ONLY(convertTimezone(CreatedDate)) = TODAY", [5]),
@@ -353,28 +306,20 @@ FOUND: list[tuple[str, str, list[int]]] = [
     ("Case", "WEEK_IN_MONTH(CreatedDate) = 5", [4]),
     ("Case", "WEEK_IN_YEAR(CreatedDate) = 2", [0]),
     # Logic and brackets.
-    ("Case", "Status = 'Closed' AND Priority = 'High'", [0, 6]),
-    ("Case", "Status = 'New' OR Priority = 'Low'", [1, 3, 5]),
     ("Case", "(Status = 'New' OR Status = 'Working') AND Priority = 'High'", [3]),
     ("Case", "Status = 'Closed' AND (Priority = 'High' OR (Priority = 'Low' AND OwnerId != null))", [0, 1, 6]),
     ("Case", "NOT (Status = 'Closed') AND NOT Priority = 'High'", [2, 5]),
-    ("Case", "NOT (NOT Status = 'New')", [3]),
     # Parents, several levels up, with names of the object and aliases in front.
-    ("Case", "Account.ShippingState = 'CA'", [2, 3, 4, 6]),
     ("Case", "Account.ShippingState != 'CA'", [0, 1, 5]),
     ("Case", "Account.Name = null", [5]),
     ("Case", "Case.Account.Name LIKE 'n%'", [0, 1]),
-    ("OrderItem", "Order.Account.Name = 'acme tools'", [2]),
-    ("OrderItem", "Order.Owner.Name = 'Ada Lund'", [0, 1]),
     ("Case", "OrderItemId__r.Order.Account.ShippingState = 'OR'", [0, 1, 5, 6]),
     ("Case", "IssueId__r.Name = 'leak'", [0, 2, 4, 6]),
     ("Task", "What.Name = 'Big deal'", [0, 1]),
     ("Task", "What.Type = 'Account'", [2]),
     ("Case", "Owner.Type = 'User'", [0, 1, 2, 3, 4, 5, 6]),
     # Semi- and anti-joins.
-    ("Account", "Id IN (SELECT AccountId FROM Contact)", [0, 1, 2]),
     ("Account", "Id NOT IN (SELECT AccountId FROM Contact WHERE Email != null)", [2, 3, 4]),
-    ("Account", "Id NOT IN (SELECT AccountId FROM Case)", [3, 4]),
     ("Case", "AccountId IN (SELECT Id FROM Account WHERE ShippingState = 'CA') AND Status = 'Closed'", [4, 6]),
     ("Case", "AccountId NOT IN (SELECT Id FROM Account WHERE ShippingState = 'CA')", [0, 1, 5]),
     ("Case", "Id IN (SELECT CaseId__c FROM CaseHistory__c WHERE OldValue__c != null)", [1]),
@@ -384,7 +329,6 @@ FOUND: list[tuple[str, str, list[int]]] = [
     ("Case", "IsClosed = true", [0, 1, 4, 6]),
     ("User", "Name = 'bo ek'", [1]),
     ("User", "IsActive = true AND IsDeleted = false", [0, 1, 2]),
-    ("Opportunity", "IsClosed = false", [0, 1, 3]),
 ]
 
 
@@ -426,23 +370,15 @@ REFUSED: dict[str, dict[str, str]] = {
     "INVALID_FIELD": {
         "SELECT Id, ^Foo FROM Case": _NO_COLUMN.format("Foo", "Case"),
         "SELECT Id FROM Case WHERE ^Nme = 'x'": _NO_COLUMN.format("Nme", "Case"),
-        "SELECT Id FROM Case ORDER BY ^Nme": _NO_COLUMN.format("Nme", "Case"),
         "SELECT Account.^Foo FROM Case": _NO_COLUMN.format("Foo", "Account"),
         "SELECT COUNT(Id) n FROM Case GROUP BY Status ORDER BY ^n": _NO_COLUMN.format("n", "Case"),
         "SELECT Id,\n  ^Foo\nFROM Case": _NO_COLUMN.format("Foo", "Case"),
         "SELECT What.^Amount FROM Task": _NO_COLUMN.format("Amount", "Name"),
         "SELECT ^Foo.Name FROM Case": _NO_RELATIONSHIP.format("Foo"),
         "SELECT ^IssueId__c.Name FROM Case": _NO_RELATIONSHIP.format("IssueId__c"),
-        "SELECT Account.^Boss.Name FROM Case": _NO_RELATIONSHIP.format("Boss"),
         # Types.
         "SELECT Id FROM Case WHERE ^Status = 5": _MUST.format("Status", _TEXT),
-        "SELECT Id FROM Case WHERE ^Status IN ('a', 5)": _MUST.format("Status", _TEXT),
-        "SELECT Id FROM Case WHERE ^OwnerId = 5": _MUST.format("OwnerId", _TEXT),
-        "SELECT Id FROM Case WHERE ^CreatedDate > '2023-01-01T00:00:00Z'": _MUST.format(
-            "CreatedDate", _BARE.format("dateTime")
-        ),
         "SELECT Id FROM Case WHERE ^CreatedDate > 2023-01-01": _MUST.format("CreatedDate", _BARE.format("dateTime")),
-        "SELECT Id FROM Opportunity WHERE ^CloseDate > '2023-01-01'": _MUST.format("CloseDate", _BARE.format("date")),
         "SELECT Id FROM Opportunity WHERE ^CloseDate > 2023-01-01T00:00:00Z": _MUST.format(
             "CloseDate", _BARE.format("date")
         ),
@@ -458,14 +394,11 @@ REFUSED: dict[str, dict[str, str]] = {
         "SELECT Id, Subject, ^ID FROM Case": "duplicate field selected: Id",
         # Words that cannot stand where they do.
         "SELECT ^DISTINCT Status FROM Case": _NO_COLUMN.format("DISTINCT", "Case"),
-        "SELECT Profile.^Foo FROM User": _NO_COLUMN.format("Foo", "Profile"),
     },
     "INVALID_TYPE": {
         "SELECT Id, (SELECT Id FROM ^Foos) FROM Case": _NO_CHILDREN.format("Foos"),
         "SELECT Id FROM ^Foo": _NO_OBJECT.format("Foo"),
-        "SELECT Id FROM ^Issue": _NO_OBJECT.format("Issue"),
         "SELECT Id FROM ^sqlite_master": _NO_OBJECT.format("sqlite_master"),
-        "SELECT Id FROM Case WHERE AccountId IN (SELECT Id FROM ^Foo)": _NO_OBJECT.format("Foo"),
     },
     "INVALID_QUERY_FILTER_OPERATOR": {
         "SELECT Id FROM Case WHERE ^Id = 'abc'": "invalid ID field: abc",
@@ -511,31 +444,19 @@ REFUSED: dict[str, dict[str, str]] = {
         ),
         # Words that cannot stand where they do.
         "^": "SOQL statements cannot be empty or null",
-        "SELECT Id FROM^": "unexpected token: '<EOF>'",
         "SELECT Id FROM Case WHERE^": "unexpected token: '<EOF>'",
         "SELECT ^* FROM Case": "unexpected token: '*'",
-        "SELECT ^FROM Case": "unexpected token: 'FROM'",
         "^DELETE FROM Case": "unexpected token: 'DELETE'",
-        "^UPDATE Case SET Status = 'x'": "unexpected token: 'UPDATE'",
         "SELECT Id FROM Case^; DROP TABLE x": "unexpected token: ';'",
         "SELECT Id FROM Case WHERE Status ^IS NULL": "unexpected token: 'IS'",
-        "SELECT Id FROM Case WHERE Status NOT ^LIKE 'a'": "unexpected token: 'LIKE'",
-        "SELECT Id FROM Case WHERE CreatedDate ^BETWEEN 1 AND 2": "unexpected token: 'BETWEEN'",
         "SELECT Id FROM Case WHERE CreatedDate > ^ClosedDate": "unexpected token: 'ClosedDate'",
         "SELECT Id FROM Case WHERE Status = ^New": "unexpected token: 'New'",
-        "SELECT Id FROM Case WHERE Status = ^= 'a'": "unexpected token: '='",
         "SELECT Id FROM Case WHERE Status = ^:status": _BIND,
-        "SELECT Id FROM Case WHERE Status IN ^:status": _BIND,
         "SELECT Id FROM Case WHERE Status = 'a' AND Priority = 'b' ^OR OwnerId = null": "unexpected token: 'OR'",
-        "SELECT Id FROM Case ^INNER JOIN Account": "unexpected token: 'JOIN'",
-        "SELECT ^UPPER(Subject) FROM Case": "unexpected token: '('",
+        "SELECT Id FROM Case INNER ^JOIN Account": "unexpected token: 'JOIN'",
+        "SELECT UPPER^(Subject) FROM Case": "unexpected token: '('",
         "SELECT Id FROM Case LIMIT ^-1": "unexpected token: '-1'",
-        "SELECT Id FROM Case LIMIT ^five": "unexpected token: 'five'",
-        "SELECT Id FROM Case LIMIT 1 ^ORDER BY Id": "unexpected token: 'ORDER'",
-        "SELECT Id FROM Case ^HAVING COUNT(Id) > 1": "unexpected token: 'HAVING'",
         "SELECT Id FROM Case ^/* all */ LIMIT 1": "unexpected token: '/'",
-        "SELECT Id FROM Case ^-- all": "unexpected token: '-'",
-        "SELECT Id FROM Case WHERE Id IN (^)": "unexpected token: ')'",
         "SELECT ^FIELDS(ALL) FROM Case": "The SOQL FIELDS function must have a LIMIT of at most 200",
         "SELECT Id, (^SELECT Id FROM Cases LIMIT 5 OFFSET 1) FROM Account LIMIT 2": (
             "OFFSET in a subquery needs LIMIT 1 in the query that it is in"
@@ -560,7 +481,6 @@ REFUSED: dict[str, dict[str, str]] = {
         ),
         "SELECT Id FROM Case WHERE Status = 'Ne^w": "line 1:39 mismatched character '<EOF>' expecting '''",
         "SELECT Id FROM Case WHERE Status = '^\\q'": "line 1:36 Illegal character sequence '\\q' in string literal",
-        "SELECT TYPEOF What ^Opportunity THEN Amount END FROM Task": "unexpected token: 'Opportunity'",
     },
     "NUMBER_OUTSIDE_VALID_RANGE": {
         "SELECT Id FROM Case OFFSET ^2001": "Maximum SOQL offset allowed is 2000",
@@ -578,10 +498,6 @@ def test_refusal(org: LocalOrg, code: str, marked: str, text: str) -> None:
     if len(message) > 1:
         before = marked[: marked.index("^")]
         row, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-        if text.endswith("'JOIN'"):
-            column += len("INNER ")
-        if text == "unexpected token: '('":
-            column += len("UPPER")
         assert message[0] == ""
         assert message[-2] == f"ERROR at Row:{row}:Column:{column}"
         caret = message[2].index("^")

@@ -17,21 +17,16 @@ _KNOWLEDGE = "RETURNING Knowledge__kav(Id)"
 #: What stands between the braces, and the numbers of the articles that it finds.
 TERMS: list[tuple[str, list[int]]] = [
     ("warranty", [1]),
-    ("WARRANTY", [1]),
-    ("return", []),
     ("returned", [0]),
     ("return*", [0, 1]),
     ("re*ned", [0]),
-    ("turn", []),
     ("*turn*", [0, 1]),
     ("p?mp", [2]),
     ("p?mp*", [1, 2]),
     ("pump\\|s", []),
     ("pumps years", [1]),
     ("pumps AND years", [1]),
-    ("pumps and receipt", []),
     ("discount OR warranty", [1, 3]),
-    ("discount or warranty", [1, 3]),
     ("returns AND NOT warranty", [0]),
     ("returns NOT warranty", [0]),
     ("(discount OR warranty) AND pieces", [3]),
@@ -44,7 +39,6 @@ TERMS: list[tuple[str, list[int]]] = [
     ("AT&T", [2]),
     ("AT\\&T\\'s", [2]),
     ("30", [0]),
-    ("nothing", []),
 ]
 
 
@@ -91,9 +85,7 @@ def test_search(org: LocalOrg, query: str, records: list[dict[str, Any]]) -> Non
 REFUSED: list[tuple[str, str, str]] = [
     ("FIND 'x' RETURNING Case(Id)", "MALFORMED_SEARCH", "unexpected token: '''"),
     ("FIND", "MALFORMED_SEARCH", "unexpected token: '<EOF>'"),
-    ("FIND warranty", "MALFORMED_SEARCH", "unexpected token: 'w'"),
     ("FIND {warranty", "MALFORMED_SEARCH", "line 1:14 mismatched character '<EOF>' expecting '}'"),
-    ("FIND {} RETURNING Case(Id)", "MALFORMED_SEARCH", "search term must be longer than one character: "),
     ("FIND {a} RETURNING Case(Id)", "MALFORMED_SEARCH", "search term must be longer than one character: a"),
     ("FIND {*} RETURNING Case(Id)", "MALFORMED_SEARCH", "search term must be longer than one character: *"),
     ("FIND {ab} IN SOME FIELDS", "MALFORMED_SEARCH", "unexpected token: 'SOME'"),
@@ -101,15 +93,10 @@ REFUSED: list[tuple[str, str, str]] = [
     ("FIND {ab} RETURNING Case(Id) WHERE x = 1", "MALFORMED_SEARCH", "unexpected token: 'WHERE'"),
     ("FIND {ab} RETURNING Case(Id LIMIT x)", "MALFORMED_SEARCH", "unexpected token: 'x'"),
     ("FIND {ab} RETURNING Case WITH FOO BAR BAZ", "MALFORMED_SEARCH", "unexpected token: 'FOO'"),
-    ("FIND {ab} RETURNING Case WITH SNIPPET BAR", "MALFORMED_SEARCH", "unexpected token: 'BAR'"),
-    ("FIND {ab} RETURNING Case WITH DIVISION BAR", "MALFORMED_SEARCH", "unexpected token: 'BAR'"),
-    ("FIND {ab} RETURNING Case WITH DATA BAR", "MALFORMED_SEARCH", "unexpected token: 'BAR'"),
     ('FIND {"ab} RETURNING Case(Id)', "MALFORMED_SEARCH", 'unbalanced quotation mark in search expression: "ab'),
     ("FIND {(ab} RETURNING Case(Id)", "MALFORMED_SEARCH", "missing bracket in search expression: (ab"),
-    ("FIND {ab)} RETURNING Case(Id)", "MALFORMED_SEARCH", "unexpected token: ')' in search expression: ab)"),
     ("FIND {AND ab} RETURNING Case(Id)", "MALFORMED_SEARCH", "unexpected token: 'AND' in search expression: AND ab"),
     ("FIND {ab | cd} RETURNING Case(Id)", "MALFORMED_SEARCH", "unexpected token: '|' in search expression: ab | cd"),
-    ("FIND {ab|cd}", "MALFORMED_SEARCH", "unexpected token: '|' in search expression: ab|cd"),
     ("FIND {NOT ab} RETURNING Case(Id)", "MALFORMED_SEARCH", "search expression needs a term: NOT ab"),
     ("FIND {ab AND} RETURNING Case(Id)", "MALFORMED_SEARCH", "search expression needs a term: ab AND"),
     ("FIND {ab OR OR cd}", "MALFORMED_SEARCH", "unexpected token: 'OR' in search expression: ab OR OR cd"),
@@ -134,14 +121,12 @@ def test_a_document_that_no_search_returns_is_the_searchs_fault(org: LocalOrg, i
     "clause",
     [
         "WITH HIGHLIGHT",
-        "WITH SNIPPET",
         "WITH SNIPPET (target_length=120)",
         "WITH DIVISION = 'Global'",
         "WITH DATA CATEGORY Location__c AT America__c",
         "WITH NETWORK IN ('0DBMn0000000byq')",
         "WITH METADATA = 'LABELS'",
         "WITH SPELL_CORRECTION = false",
-        "WITH SNIPPET WITH HIGHLIGHT LIMIT 3",
     ],
 )
 def test_filters_that_filter_nothing_here_are_taken(org: LocalOrg, clause: str) -> None:
@@ -149,25 +134,14 @@ def test_filters_that_filter_nothing_here_are_taken(org: LocalOrg, clause: str) 
     assert org.run(f"{plain_search} {clause}").records == org.run(plain_search).records != ()
 
 
-@in_one_test(
-    ("query", "message"),
-    [
-        (
-            "FIND {warranty",
-            "\nFIND {warranty\n             ^\nERROR at Row:1:Column:14\n"
-            "line 1:14 mismatched character '<EOF>' expecting '}'",
-        ),
-        (
-            "FIND {ab} RETURNING Case | Lead",
-            "\nFIND {ab} RETURNING Case | Lead\n                        ^\nERROR at Row:1:Column:25\n"
-            "line 1:25 no viable alternative at character '|'",
-        ),
-    ],
-)
-def test_refused_characters_are_framed(org: LocalOrg, query: str, message: str) -> None:
+def test_refused_characters_are_framed(org: LocalOrg) -> None:
     with pytest.raises(OrgError) as caught:
-        org.run(query)
-    assert (caught.value.code, caught.value.message) == ("MALFORMED_SEARCH", message)
+        org.run("FIND {ab} RETURNING Case | Lead")
+    assert (caught.value.code, caught.value.message) == (
+        "MALFORMED_SEARCH",
+        "\nFIND {ab} RETURNING Case | Lead\n                        ^\nERROR at Row:1:Column:25\n"
+        "line 1:25 no viable alternative at character '|'",
+    )
 
 
 def test_names_are_refused_as_in_soql(org: LocalOrg) -> None:
