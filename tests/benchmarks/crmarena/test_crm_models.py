@@ -15,6 +15,7 @@ from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.crmarena.player import INSTRUCTIONS
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.benchmarks.models import STOP
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialResult
 
@@ -56,28 +57,11 @@ def test_a_model_queries_by_tools_and_answers(run_trials: RunTrials) -> None:
     assert second["messages"][-1]["content"].startswith("Salesforce instance output: [{'n': ")
 
 
-@pytest.mark.parametrize("dialect", ["agentbeats", "execute_tags"])
-def test_a_model_works_in_dialects_that_have_no_tools(run_trials: RunTrials, dialect: str) -> None:
-    steps = [call("execute", {"query": COUNT}), call("respond", {"answer": MINI[TASK].answers[0]})]
-    result, _ = with_agent(run_trials, steps, dialect=dialect)
-
-    assert (result.success, measured(result, "queries")) == (True, 1)
-
-
 def test_a_model_of_the_agents_that_is_down_is_no_verdict(run_trials: RunTrials) -> None:
     result, _ = with_agent(run_trials, [call("execute", {"query": COUNT}), *[status(500)] * 20])
 
     assert (result.status, result.termination_reason) == ("infrastructure_error", "infrastructure_error")
     assert [t.role for t in result.transcript] == ["user", "agent", "tool"], "what was said until then is kept"
-
-
-def test_an_answer_on_which_upstreams_evaluator_raises_has_a_reward_in_fixed_only(run_trials: RunTrials) -> None:
-    wordless = [call("respond", {"answer": "..."})]
-    compat, _ = with_agent(run_trials, wordless, "knowledge_qa-00", crm_scoring="compat")
-    fixed, _ = with_agent(run_trials, wordless, "knowledge_qa-00", crm_scoring="fixed")
-
-    assert (compat.status, compat.success) == ("evaluator_error", False)
-    assert (fixed.status, fixed.reward) == ("evaluated", 0.0)
 
 
 def judged(llm: FakeLLM, **options: Any) -> Settings:
@@ -98,19 +82,13 @@ def test_a_judge_reads_the_answer_where_it_is_not_the_gold_itself(run_trials: Ru
     assert gold not in json.dumps(llm.requests[0]["messages"]), "the judge is not told the gold"
 
 
-@pytest.mark.parametrize(
-    ("said", "success"),
-    [("YES", True), ("NO (eyes only)", True), ("NO", False)],
-)
-def test_a_judge_decides_about_refusals_where_there_is_no_twin(
-    run_trials: RunTrials, tmp_path: Path, said: str, success: bool
-) -> None:
+def test_a_judge_decides_about_refusals_where_there_is_no_twin(run_trials: RunTrials, tmp_path: Path) -> None:
     official = {"crm_official": str(write_checkout(tmp_path / "upstream"))}
-    with FakeLLM([say(said)]) as llm:
+    with FakeLLM([say("NO (eyes only)")]) as llm:
         task = keys(tasks=["private_customer_information-00"])
         result = one(run_trials("noop", judged(llm, **official), task))
 
-    assert (result.success, result.provenance["judge"]) == (success, "openai/judge")
+    assert (result.success, result.provenance["judge"]) == (True, "openai/judge")
 
 
 def test_a_judge_that_fails_is_trouble_of_the_infrastructure(run_trials: RunTrials) -> None:
@@ -138,7 +116,7 @@ def test_a_model_plays_the_user_and_its_trouble_is_of_the_infrastructure(run_tri
     assert [t.text for t in result.transcript if t.role == "user"] == ["Hello?", "I mean last month."]
     assert result.user_usage.input_tokens == 300
     system = llm.requests[0]["messages"][0]["content"]
-    assert MINI[TASK].query in system
+    assert [part for part in (MINI[TASK].query, MINI[TASK].persona, STOP) if part not in system] == []
     assert MINI[TASK].answers[0] not in system
     result, _ = with_user(run_trials, [say("Hello?"), *[status(500)] * 20])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,15 +74,6 @@ def test_the_pieces_of_a_question_are_the_question(query: str) -> None:
 )
 def test_asking_back_is_ending_in_a_question(text: str, expected: bool) -> None:
     assert asks_back(text) is expected
-
-
-def test_the_model_knows_its_role_and_not_the_gold() -> None:
-    message = write_instructions(TASK)
-
-    assert TASK.query in message
-    assert TASK.persona in message
-    assert STOP in message
-    assert "005GOLD" not in message
 
 
 def model_user(llm: FakeLLM) -> ModelUser:
@@ -287,13 +277,6 @@ def test_its_trouble_is_reported_and_its_own(tmp_path: Path, says: BrainError | 
     assert "no-answer" in {finding.rule for finding in party.findings}
     assert result.findings == ()
     assert measured(result, "question_errors") == 1
-
-
-@pytest.mark.slow
-def test_after_trouble_it_may_be_asked_again(tmp_path: Path) -> None:
-    says = itertools.chain([""], itertools.repeat(KNOWN))
-    result = run(Asking(2), Speaker(lambda conversation: next(says)), tmp_path)
-    assert (result.reward, measured(result, "question_errors")) == (1.0, 1)
 
 
 @pytest.mark.slow

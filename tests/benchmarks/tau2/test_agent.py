@@ -257,13 +257,9 @@ def rules(result: TrialResult) -> set[str]:
 HOSTILE = {
     "text": text_part(nested(DEEP)),
     "call in text": text_part(call(f'{{"title": {nested(DEEP)}}}')),
-    "objects in text": text_part(call(f'{{"title": {nested(DEEP, kind="{}")}}}')),
     "data of 70": data_part(nested(70)),
-    "call of 66 in data": data_part(call(f'{{"title": {nested(66)}}}')),
     "arguments as text": data_part(call(json.dumps(nested(DEEP, kind="{}")))),
-    "arguments as text of 66": data_part(call(json.dumps(nested(66, kind="{}")))),
     "wrappers": data_part('{"tool_call": ' * 70 + "{}" + "}" * 70),
-    "actions": data_part('{"action": ' * 60 + "{}" + "}" * 60),
     "part metadata": f'{{"text": "hello", "metadata": {nested(900, kind="{}")}}}',
     "infinite": data_part(call('{"title": 1e999}')),
 }
