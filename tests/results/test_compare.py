@@ -11,10 +11,9 @@ import pytest
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.config.values import read_endpoints
-from pytest_a2a_bench.model import Party, Reward, TrialKey, TrialResult, Usage
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import agent_names, compare, compare_agents, describe_drop
-from pytest_a2a_bench.trials.trial import with_abandoned
 
 
 def trial(agent: str, task: int, value: float | None) -> TrialResult:
@@ -128,10 +127,3 @@ def test_no_agent_is_shown_the_token_of_another(monkeypatch: pytest.MonkeyPatch)
     assert (token(other, "a"), token(other, "b")) == ("a's own", None)
     assert {"A2A_AUTH_TOKEN_A", "A2A_AUTH_TOKEN_B"} <= set(settings.secret_variables)
     assert settings.of_agent(None) is settings
-
-
-def test_abandoned_turns_of_a_party_count_in_its_cost() -> None:
-    earlier = Party("b", "transfer", "B", usage=Usage(1, 1, 1.0), turns=3)
-    assert with_abandoned((), (earlier,)) == (Party("b", "transfer", "B", usage=Usage(1, 1, 1.0)),)
-    (both,) = with_abandoned((Party("b", "transfer", "B", usage=Usage(2), turns=1),), (earlier,))
-    assert (both.usage, both.turns) == (Usage(3, 1, 1.0), 1)

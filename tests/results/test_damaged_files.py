@@ -164,13 +164,16 @@ def test_one_unreadable_trial_stops_nothing(copied: Callable[[], dict[str, Path]
         assert str(path) in out + err
 
 
-def test_a_trial_that_a_run_asks_for_twice_counts_nowhere(files: dict[str, Path]) -> None:
-    message = json.loads(files["run"].read_text("utf-8"))
-    message["keys"] += message["keys"][:1]
-    files["run"].write_text(json.dumps(message), "utf-8")
-    code, _, err = run("gate", str(files["run"].parent), "--min-pass", "0.1")
-    assert code == 2, err
-    assert f"keys: {message['keys'][0]} is there more than once" in err
+def test_a_trial_that_a_run_asks_for_twice_counts_nowhere_and_a_setting_has_its_type(files: dict[str, Path]) -> None:
+    whole = json.loads(files["run"].read_text("utf-8"))
+    for change, words in (
+        ({"keys": whole["keys"] + whole["keys"][:1]}, f"keys: {whole['keys'][0]} is there more than once"),
+        ({"settings": {"trials": "4"}}, "settings.trials should be a valid integer, found '4'"),
+    ):
+        files["run"].write_text(json.dumps(whole | change), "utf-8")
+        code, _, err = run("gate", str(files["run"].parent), "--min-pass", "0.1")
+        assert code == 2, err
+        assert words in err
 
 
 def root_of(path: Path) -> Path:

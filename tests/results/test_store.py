@@ -75,6 +75,10 @@ def test_a_file_that_is_only_elsewhere_is_fetched_until_it_is_forgotten(tmp_path
         assert store.read(key) == written
         store.forget(key)
         assert store.read(key) is None
+        place.put = Mock(side_effect=OSError("gone"))
+        with pytest.raises(StoreError, match="cannot be written: gone"):
+            store.write(result())
+        assert list(store.trials.iterdir()) == []
     finally:
         store_module.unbind(tmp_path)
 
@@ -100,14 +104,18 @@ def test_concurrent_writers_leave_one_whole_file(tmp_path: Path) -> None:
 
 def test_damaged_files_and_unwritable_directories_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    measured = result(provenance={"measured": {"queries": 1e19}}).to_json()
+
+    def measured(value: object) -> str:
+        return json.dumps(result(provenance={"measured": value}).to_json())
+
     for content, words in (
         ("{", "it is not JSON"),
         ("[]", "the file should be an object, found a list"),
         ('{"schema_version": 1}', "key is missing"),
         ('{"schema_version": true}', "its schema_version is true; this version reads 1"),
         ("null", "the file should be an object, found null"),
-        (json.dumps(measured), r"provenance\.measured\.queries should be a finite number"),
+        (measured({"queries": 1e19}), r"provenance\.measured\.queries should be a finite number"),
+        (measured([1]), r"provenance\.measured should be an object of numbers"),
     ):
         path.write_text(content)
         with pytest.raises(StoreError, match=rf"x\.json is not a trial file that this version reads: {words}"):

@@ -113,10 +113,11 @@ def test_abandoned_trials_are_accounted_for() -> None:
     assert (abandoned.reasons, abandoned.faults) == (("HTTP 502", "HTTP 502"), ())
     assert abandoned.metrics == (request, request)
     assert (abandoned.agent_usage, abandoned.user_usage.cost_usd) == (Usage(2, 4, 1.0), 0.5)
-    # Of further agents, one that took part again and one that did so only before.
-    earlier = (Party("b", "transfer", "B 1", usage=Usage(1)), Party("c", "transfer", "C 1", usage=Usage(2)))
-    both = with_abandoned((Party("b", "transfer", "B 1", usage=Usage(4)),), earlier)
-    assert [(p.name, p.agent, p.usage) for p in both] == [("b", "B 1", Usage(5)), ("c", "C 1", Usage(2))]
+    # Of a further agent: what it took counts, whether it took part again or not.
+    earlier = Party("b", "transfer", "B", usage=Usage(1, 1, 1.0), turns=3)
+    assert with_abandoned((), (earlier,)) == (Party("b", "transfer", "B", usage=Usage(1, 1, 1.0)),)
+    (both,) = with_abandoned((Party("b", "transfer", "B", usage=Usage(2), turns=1),), (earlier,))
+    assert (both.usage, both.turns) == (Usage(3, 1, 1.0), 1)
 
 
 FAULT = UserFault("ended_before_the_write", "it left")

@@ -32,6 +32,7 @@ def some(some: list[TrialResult]) -> list[TrialResult]:
 def test_the_same_evaluators_give_the_same_rewards(
     some: list[TrialResult], run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "again").mkdir()
     assert main(["gate", "--rescore", str(run), "-o", str(tmp_path / "again")]) == 0
     assert "3 trials: 0 rewards changed, 3 are the same, 0 not evaluated" in capsys.readouterr().out
     again = manifest.load_selected(tmp_path / "again")
