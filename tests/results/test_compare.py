@@ -14,6 +14,7 @@ from pytest_a2a_bench.config.values import read_endpoints
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import agent_names, compare, compare_agents, describe_drop
+from pytest_a2a_bench.results.inference import wilson
 
 
 def trial(agent: str, task: int, value: float | None) -> TrialResult:
@@ -57,6 +58,7 @@ def test_the_interval_is_of_the_agent_that_is_ahead() -> None:
         (found,) = compare_agents(outcomes, ("a", "b"))
         group = found.comparison.overall
         assert group is not None
+        assert {side.wilson for side in (group.before, group.after)} == {wilson(10, 10), wilson(1, 10)}
         low, high = sorted(abs(end) for end in (group.low, group.high))
         assert f"is ahead by 0.900, 95 % sure of at least {low:+.3f} and of at most {high:+.3f}" in found.sentence
 

@@ -105,6 +105,11 @@ def test_the_interval_is_close_to_scipys_bootstrap_where_there_are_many_tasks() 
     assert drop_interval(tasks) == pytest.approx((theirs.low, theirs.high), abs=0.006)
 
 
+def test_the_chance_to_measure_a_floor_is_the_binomial_laws_and_for_many_trials_nearly_so() -> None:
+    assert [compare.floor_chance(*case) for case in ((0.5, 0.5, 2), (0.9, 1.0, 3))] == pytest.approx([0.75, 0.729])
+    assert compare.floor_chance(0.9, 0.9, 1001) == pytest.approx(compare.floor_chance(0.9, 0.9, 1000), abs=0.02)
+
+
 def test_how_many_trials_would_be_enough() -> None:
     tasks = pairs((10, 1, 0), (10, 0, 1), (30, 1, 1))
     few = trials_to_tell(tasks, 0.05)

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from pytest_a2a_bench.benchmarks.tau2.evaluate import diff, to_reward
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from pytest_a2a_bench.benchmarks.tau2.evaluate import (
+    diff,
+    evaluation_type,
+    needs_judge,
+    never_stopped,
+    short,
+    to_reward,
+)
+from pytest_a2a_bench.model import Reward, Turn
 
 INFO = {
     "reward": 0.0,
@@ -14,6 +28,7 @@ INFO = {
     ],
     "communicate_checks": [{"info": "327", "met": False, "justification": "not found"}],
     "env_assertions": None,
+    "nl_assertions": [{"nl_assertion": "is polite", "met": True, "justification": "it greets"}],
     "info": {"note": None},
 }
 
@@ -22,10 +37,11 @@ def test_reward_parts_know_whether_they_count() -> None:
     reward = to_reward(INFO)
     assert not reward.success
     assert reward.breakdown == {"DB": 1.0, "COMMUNICATE": 0.0}
-    assert [(c.kind, c.met, c.counted) for c in reward.checks] == [
-        ("db", True, True),
-        ("action", False, False),
-        ("communicate", False, True),
+    assert [(c.kind, c.met, c.counted, c.detail) for c in reward.checks] == [
+        ("db", True, True, ""),
+        ("action", False, False, ""),
+        ("communicate", False, True, "not found"),
+        ("nl_assertion", True, False, "it greets"),
     ]
     assert reward.checks[1].description == 'assistant: cancel(id="A")'
 
@@ -50,4 +66,34 @@ def test_diff_sees_a_changed_type() -> None:
     # tau2 hashes 5 and 5.0 differently.
     assert list(diff(5, 5.0, "db.n")) == ["db.n: expected 5, found 5.0"]
     assert list(diff([1], [1, 2], "db.l")) == ["db.l: expected [1], found [1, 2]"]
+    assert list(diff({"a": 1}, [1], "db")) == ['db: expected {"a": 1}, found [1]']
     assert not list(diff({"a": [1]}, {"a": [1]}, "db"))
+    assert (short("x" * 158), short("x" * 159)) == (f'"{"x" * 158}"', f'"{"x" * 156}...')
+
+
+@pytest.mark.parametrize(
+    ("basis", "assertions", "judged", "kind"),
+    [
+        (["DB"], ["is polite"], False, "all"),
+        (["DB", "NL"], ["is polite"], True, "judged"),
+        (["NL"], [], False, "judged"),
+    ],
+)
+def test_the_judge_is_asked_only_where_assertions_count(
+    basis: list[str], assertions: list[str], judged: bool, kind: str
+) -> None:
+    kinds = SimpleNamespace(ALL="all", ALL_WITH_NL_ASSERTIONS="judged")
+    tau2: Any = SimpleNamespace(reward_type=SimpleNamespace(NL_ASSERTION="NL"), evaluation_type=kinds)
+    task = SimpleNamespace(evaluation_criteria=SimpleNamespace(reward_basis=basis, nl_assertions=assertions))
+    assert (needs_judge(tau2, task), evaluation_type(tau2, task)) == (judged, kind)
+    assert not needs_judge(tau2, SimpleNamespace(evaluation_criteria=None))
+
+
+def test_a_user_never_stopped_from_its_third_text_without_a_call_on() -> None:
+    def turn(*roles: Any) -> int | None:
+        fault = never_stopped(Mock(), "user_stop", [Turn(role, "x") for role in roles], lambda simulation: Reward(1.0))
+        return fault.turn if fault is not None else None
+
+    assert turn("tool", "user", "agent", "user", "agent") is None
+    assert turn("user", "tool", "user", "agent", "user", "agent") is None
+    assert turn("tool", "user", "agent", "user", "agent", "user", "agent") == 6
