@@ -98,24 +98,39 @@ def test_kinds_of_change(tmp_path: Path) -> None:
     assert "mock, x: 1 tasks are others (gold 1, state 1, text 1)" in lines
 
 
-def test_the_summary_says_it_in_one_line_and_each_failing_task_says_it() -> None:
-    corrected = {TAU2_1_0: ["gold", "state"]}
+@pytest.mark.parametrize(
+    ("name", "known", "line", "remark"),
+    [
+        (
+            "corrected",
+            {TAU2_1_0: ["gold", "state"]},
+            "golds: 1 of 2 tasks is corrected upstream in tau2 1.0, 1 so that another database is right; "
+            "1 of their 2 trials passed with the golds used here (--a2a-tau2-data)",
+            "gold corrected upstream in tau2 1.0 (gold, ends in another database)",
+        ),
+        (
+            "defects",
+            {"gold-raises": "action 2, get_order_details: Order not found"},
+            "defects: 1 of 2 tasks has known defects (gold raises 1); 1 of their 2 trials succeeded",
+            "known defect: gold raises (action 2, get_order_details: Order not found)",
+        ),
+    ],
+)
+def test_the_summary_says_it_in_one_line_and_each_failing_task_says_it(
+    name: str, known: dict[str, Any], line: str, remark: str
+) -> None:
     results = [
-        made_trial("tau2/airline/2#0", success=False, provenance={"corrected": corrected}),
-        made_trial("tau2/airline/2#1", provenance={"corrected": corrected}),
-        made_trial("tau2/airline/3#0", provenance={"corrected": None}),
+        made_trial("tau2/airline/2#0", success=False, provenance={name: known}),
+        made_trial("tau2/airline/2#1", provenance={name: known}),
+        made_trial("tau2/airline/3#0", provenance={name: None}),
         # Not held, because all was decided: it is in no count.
-        made_trial("tau2/airline/4#0", status="skipped", provenance={"corrected": corrected}),
+        made_trial("tau2/airline/4#0", status="skipped", provenance={name: known}),
     ]
-    expected = (
-        "golds: 1 of 2 tasks is corrected upstream in tau2 1.0, 1 so that another database is right; "
-        "1 of their 2 trials passed with the golds used here (--a2a-tau2-data)"
-    )
-    assert [line for line in provenance_lines(results) if line.startswith("golds:")] == [expected]
-    remark = "gold corrected upstream in tau2 1.0 (gold, ends in another database)"
+    assert [found for found in provenance_lines(results) if found.startswith(("golds:", "defects:"))] == [line]
     assert remark in explain(results[0]).splitlines()
     assert ["known of the task", remark] in detail(results[0])["facts"]
     assert "corrected" not in explain(results[2])
+    assert "defect" not in explain(results[2])
 
 
 @pytest.mark.parametrize("corrected", [7, "x", [], {"a": 7}, {"a": {"b": "c"}}, {1: [None]}])
@@ -198,23 +213,10 @@ def test_a_result_has_the_defects_of_its_task() -> None:
     assert defects_of("tau2 1.0", "retail") == {}
 
 
-def test_header_summary_failure_and_page_say_it() -> None:
+def test_the_header_counts_them() -> None:
     known_defects("airline", "inaction-passes")
     [line] = [line for line in notes.announce(["airline", "telecom"], Settings()) if "known defects" in line]
     assert line == (
         "airline: 27 of 50 tasks have known defects "
         "(inaction passes 19, gold contradicts policy 5, short expected text 2, order is forced 2)"
     )
-    raises = {"gold-raises": "action 2, get_order_details: Order not found"}
-    results = [
-        made_trial("tau2/retail/46#0", success=False, provenance={"defects": raises}),
-        made_trial("tau2/retail/46#1", provenance={"defects": raises}),
-        made_trial("tau2/retail/0#0", provenance={"defects": None}),
-        made_trial("tau2/retail/2#0", status="skipped", provenance={"defects": raises}),
-    ]
-    expected = "defects: 1 of 2 tasks has known defects (gold raises 1); 1 of their 2 trials succeeded"
-    assert [line for line in provenance_lines(results) if line.startswith("defects:")] == [expected]
-    remark = "known defect: gold raises (action 2, get_order_details: Order not found)"
-    assert remark in explain(results[0]).splitlines()
-    assert ["known of the task", remark] in detail(results[0])["facts"]
-    assert "defect" not in explain(results[2])

@@ -67,24 +67,19 @@ def test_a_hand_that_never_saw_the_reader_is_understood_in_29_of_30() -> None:
 @in_one_test(
     "said",
     [
-        "Please check your APN settings and tell me what you see.",
         "Check what your network mode is set to (4G, 5G).",
         "Check that the SIM is seated properly.",
         "Tap SIM card lock. Enter your SIM PIN.",
         "Check your payment requests and tell me the amount.",
         "Have you already restarted your phone?",
         "I've turned off airplane mode for you and re-seated your SIM.",
-        "I have reset your APN settings and restarted your phone from here.",
         "When you have a minute, tell me if roaming is on.",
         "The messaging app needs the SMS permission to send picture messages.",
         "I called toggle_roaming() for you.",
         "Let me know once you have paid the bill.",
         "Your options are 5G, 4G, 3G and 2G. Which of them is set?",
-        "Please review your bill.",
-        "Have you already taken out the SIM and put it back in?",
         "Once I have refueled your data, I will ask you to restart the phone.",
         "Restart the phone once I have refueled your data.",
-        "Please reboot as soon as we have received your payment.",
     ],
 )
 def test_looking_changes_nothing(said: str) -> None:

@@ -58,8 +58,6 @@ def asked(golds: Golds, text: str) -> str:
         ),
         (BOOK, "I will book HAT136 on 2024-05-20 in economy and use your certificate first. Shall I go ahead?"),
         (CANCEL, "Shall I cancel reservation NQNU5R and refund it to your original payment method?"),
-        (CANCEL_ORDER, "I will cancel order #W5918442 as no longer needed; the refund goes to the original payment "
-         "method. Please confirm (yes/no)."),
         (RETURN, "I can return item 7751905258 of order #W5918442 to credit_card_9991484. You will receive an e-mail "
          "with instructions on how to return it. Do you want me to proceed?"),
         (
@@ -78,12 +76,8 @@ def asked(golds: Golds, text: str) -> str:
          "Suite 129, Charlotte, NC 28202?"),
         (MOVE, "Shall I set your default address to the one from order #W4860251: 667 Highland Drive, Suite 129, "
          "Charlotte, NC, 28202?"),
-        (SEND, "Order #W4860251 carries the address 667 Highland Drive, Suite 129, Charlotte, NC 28202. I will copy it "
-         "into order #W5918442. Is this OK?"),
         (SEND, "Can I confirm that #W5918442 goes to 667 Highland Drive, Suite 129, Charlotte, NC 28202, matching "
          "#W4860251?"),
-        (MOVE, "In order #W4860251 there is this address: 667 Highland Drive, Suite 129, Charlotte, NC 28202, USA. Do "
-         "you want me to make it your default address?"),
         (MOVE, "Charlotte address, as stored in order #W4860251: 667 Highland Drive, Suite 129, NC 28202. Update your "
          "user profile with it?"),
         (EXCHANGE, "Item 1586641416 of order #W5918442 can be exchanged for 5925362855, paid with credit_card_9991484. "
@@ -100,7 +94,6 @@ def asked(golds: Golds, text: str) -> str:
             "\n\nLet's proceed with canceling NQNU5R. Please confirm.",
         ),
         (CANCEL, "I am going to cancel reservation NQNU5R for you (user id: mia_li_3668). Is that okay?"),
-        (CANCEL, "Thank you, Mia (mia_li_3668). May I cancel reservation NQNU5R now?"),
     ],
 )  # fmt: skip
 def test_a_right_offer_is_taken_and_nothing_is_said_beside_it(golds: Golds, text: str) -> None:
@@ -121,7 +114,6 @@ def test_a_right_offer_is_taken_and_nothing_is_said_beside_it(golds: Golds, text
             "**Shipping address change**\n- **Order:** #W4860251\n- **New address:** 667 Highland Drive, Suite 129, "
             "Charlotte, NC 28202\n\nWould you like me to proceed?",
         ),
-        (CANCEL, "You have NQNU5R and XEHM4B. Shall I cancel XEHM4B?"),
         (SEND + EXCHANGE_OTHER, "I'll change the shipping address of order #W4860251 to 1 Main Street, Charlotte. OK?"),
         (SEND + CANCEL_ORDER_OTHER, "667 Highland Drive, Charlotte, NC 28202 it is. Shall I cancel order #W5918442?"),
     ],

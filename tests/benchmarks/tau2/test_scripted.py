@@ -162,22 +162,14 @@ def test_a_switch_that_was_right_is_put_back() -> None:
     [
         "Thank you for getting in touch. I have noted what you said and will leave everything as it is.",
         "I will turn on roaming for you.",
-        "Airplane mode is a setting of your phone.",
         "Please don't turn off mobile data.",
-        "I have turned on your mobile data.",
         "It looks like airplane mode is on, which blocks all connections.",
         "Your phone will need a restart later on.",
-        "You are in airplane mode.",
         "Shall I reset your APN settings?",
         "Let me check whether roaming is enabled on your line.",
         "If mobile data is off, pages do not load.",
-        "Data Saver can slow things down.",
-        "Would you like me to turn on roaming?",
         "Great, the VPN has been disconnected and your network mode is now 4G/5G preferred.",
-        "I've sent the payment request for your overdue bill.",
         "There is no need to restart your phone.",
-        "We offer roaming in more than 100 countries.",
-        "A SIM card can be locked with a PIN.",
     ],
 )
 def test_it_does_nothing_that_nobody_asked_for(text: str) -> None:
