@@ -46,13 +46,6 @@ def test_every_wire_and_dialect(
     assert all(not r.findings for r in results)
 
 
-@pytest.mark.slow
-def test_integers_survive_data_parts_of_all_airline_tasks(run_trials: RunTrials) -> None:
-    # Over 1.0 every number in a data part arrives as a float; unrestored, six of the fifty would score 0.
-    results = run_trials("oracle", settings(dialect="data", protocol="1.0"), some_keys("airline"))
-    assert sum(r.success for r in results) == 50
-
-
 # Every trial starts from the state that a fresh process of stock tau2 has, whatever this process did before.
 
 
