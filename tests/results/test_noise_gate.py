@@ -9,7 +9,7 @@ import pytest
 from pytest_a2a_bench.config.settings import NOISY, PLAIN, Settings
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.results.gates.judge import judge_run
-from pytest_a2a_bench.results.gates.noise import judge_noise
+from pytest_a2a_bench.results.gates.noise import judge_noise, noise_option
 from pytest_a2a_bench.results.gates.terms import GateResult, Trials, is_counted, thresholds_of
 
 PAIR = Settings(agents={PLAIN: "http://a", NOISY: "http://a"}, noise={"wrong": 0.1}, max_noise_loss=0.1)
@@ -102,3 +102,10 @@ def test_a_run_judges_the_plain_trials_and_the_loss() -> None:
     assert {found.name: found.verdict for found in verdict.gates} == {"min_pass": "pass", "robust": "regressed"}
     assert verdict.failed
     assert [is_counted(result, PAIR) for result in results[:2]] == [False, True]
+    for chosen in ({"min_pass": {"": 0.9}}, {"baseline": "b.json"}, {"agents": {"a": "http://a", "b": "http://b"}}, {}):
+        assert is_counted(results[0], Settings(**chosen)) == bool(chosen), chosen
+
+
+def test_the_option_that_repeats_a_trials_noise() -> None:
+    noisy = TrialResult(TrialKey("s", "d", "1"), "evaluated", provenance={"noise": {"rates": {"wrong": 0.1, "x y": 1}}})
+    assert (noise_option(noisy), noise_option(trial(1, PLAIN, True))) == ("--a2a-noise 'wrong=0.1,x y=1' ", "")

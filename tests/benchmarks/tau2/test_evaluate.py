@@ -94,6 +94,6 @@ def test_a_user_never_stopped_from_its_third_text_without_a_call_on() -> None:
         fault = never_stopped(Mock(), "user_stop", [Turn(role, "x") for role in roles], lambda simulation: Reward(1.0))
         return fault.turn if fault is not None else None
 
-    assert turn("tool", "user", "agent", "user", "agent") is None
+    assert turn("tool", "agent", "user", "agent", "user", "agent") is None
     assert turn("user", "tool", "user", "agent", "user", "agent") is None
     assert turn("tool", "user", "agent", "user", "agent", "user", "agent") == 6

@@ -221,13 +221,15 @@ def test_without_a_fault_of_the_user_only_missed_trials_have_one_and_rewards_are
 
 
 def test_it_is_bounded_as_any_turn_and_breaking_in_it_costs_nothing(tmp_path: Path) -> None:
-    def endless(conversation: Conversation) -> str | ToolCall:
-        return QUESTION if texts(conversation) < 2 else ToolCall("get_users", {})
+    for bound, most, tool in (("max-steps", 6, "get_users"), ("max-errors", 2, "no_such_tool")):
 
-    result, _ = hold(tmp_path, endless, USERS["yes-and-stop"], max_steps=6)
-    assert (result.status, result.reward, result.user_fault) == ("evaluated", 0.0, None)
-    assert result.extra_turn.verdict == "not provable"
-    assert result.extra_turn.note == "the conversation had reached max-steps"
+        def endless(conversation: Conversation, tool: str = tool) -> str | ToolCall:
+            return QUESTION if texts(conversation) < 2 else ToolCall(tool, {})
+
+        result, _ = hold(tmp_path / bound, endless, USERS["yes-and-stop"], None, **{bound.replace("-", "_"): most})
+        assert (result.status, result.reward, result.user_fault) == ("evaluated", 0.0, None)
+        assert result.extra_turn.verdict == "not provable"
+        assert (result.extra_turn.note, result.extra_turn.requests) == (f"the conversation had reached {bound}", 2)
 
     def broken(conversation: Conversation) -> str:
         if texts(conversation) > 1:

@@ -418,5 +418,16 @@ def test_pass_hat_k_that_was_decided_early_says_what_cannot_happen_any_more() ->
 def test_one_agent_is_compared_with_its_own_baseline_and_with_no_other() -> None:
     results = [dataclasses.replace(t, key=dataclasses.replace(t.key, agent="a")) for t in run(40)]
     named = judge_agents(Trials(results), Thresholds(max_drop=0.1), ["a"], {"a": Baseline.of(results)})
-    assert not [g for g in named.gates if g.verdict != "pass"]
-    assert any(g.name.startswith("baseline") for g in named.gates)
+    assert [(g.name, g.verdict) for g in named.gates] == [("baseline", "pass")]
+
+
+def test_several_agents_have_gates_of_their_own_and_the_run_its_cost() -> None:
+    results = [
+        dataclasses.replace(t, key=dataclasses.replace(t.key, agent=agent), agent_usage=Usage(cost_usd=0.1))
+        for agent, of_agent in (("a", run(40)), ("b", run(10, 30)))
+        for t in of_agent
+    ]
+    limits = Thresholds(min_pass={"": 0.9}, max_cost=9.0, max_drop=0.1)
+    assert [(g.name, g.verdict) for g in judge_agents(Trials(results), limits, ["a", "b"], {}).gates] == [
+        ("max_cost", "pass"), ("min_pass:a", "pass"), ("min_pass:b", "failed"), ("compare:b", "regressed"),
+    ]  # fmt: skip
