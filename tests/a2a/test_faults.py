@@ -552,22 +552,12 @@ def answering() -> Iterator[respx.Route]:
         yield respx.post("http://agent.test/rpc")
 
 
-@pytest.mark.parametrize(
-    ("fault", "error", "tries"),
-    [
-        (httpx.ConnectTimeout("slow"), EndpointUnreachableError, 3),
-        # Where nobody tells whether the request left, it did.
-        (httpx.ReadError("reset"), DeliveryUncertain, 1),
-        (httpx.WriteError("reset"), DeliveryUncertain, 1),
-        (httpx.RemoteProtocolError("garbage"), DeliveryUncertain, 1),
-    ],
-)
-def test_transport_faults(connect: Connect, fault: Exception, error: type[Exception], tries: int) -> None:
+def test_a_connection_that_is_not_made_in_time_is_tried_again(connect: Connect) -> None:
     with answering() as route:
-        route.mock(side_effect=fault)
-        with pytest.raises(error):
+        route.mock(side_effect=httpx.ConnectTimeout("slow"))
+        with pytest.raises(EndpointUnreachableError):
             say(connect("http://agent.test", max_retries=2))
-        assert route.call_count == tries
+        assert route.call_count == 3
 
 
 @pytest.mark.parametrize(

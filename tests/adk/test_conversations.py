@@ -135,26 +135,22 @@ def test_the_numbers_are_those_of_the_files_whatever_a_model_says(
 ) -> None:
     runs, run_id = finished
     asks = call("results_interpreter", run_id=run_id)
-    model = scripted(asks, interpretation("97 % passed"), asks, "All good!", "Done.")
+
+    def fails(request: Any) -> Any:
+        return RuntimeError("no quota")
+
+    model = scripted(asks, interpretation("97 % passed"), asks, "All good!", asks, fails, "Done.")
     events = talk(make_evaluator(runs=runs, model=model), options.results, "what does it mean?")
-    first, second = answers(events, "results_interpreter")
+    first, second, unanswered = found = answers(events, "results_interpreter")
     assert first["summary"] == "97 % passed"
     overview = "- Overall Score: 100.0 %\n- Tasks Passed: 2/2\n- Domains: mock"
     assert first["report"].startswith(f"## Summary\n\n{overview}\n\n97 % passed\n\n## Key Findings")
     assert "## Recommendations" in first["report"]
     assert overview in second["report"]
-    assert all(found["numbers"].startswith("mock: 2 of 2 trials passed (100.0 %)") for found in (first, second))
+    assert all(one["numbers"].startswith("mock: 2 of 2 trials passed (100.0 %)") for one in found)
     assert "not the JSON object that was asked for" in second["summary"]
+    assert "the model did not answer (RuntimeError: no quota)" in unanswered["summary"]
     assert '"successful_tasks": 2' in json.loads(model.requests[1])["contents"][-1]["parts"][0]["text"]
-
-
-def test_a_model_that_does_not_answer_loses_no_results(finished: tuple[Runs, str], options: AdkOptions) -> None:
-    runs, run_id = finished
-    model = scripted(call("results_interpreter", run_id=run_id), lambda request: RuntimeError("no quota"), "Done.")  # type: ignore[arg-type, return-value]
-    events = talk(make_evaluator(runs=runs, model=model), options.results, "what does it mean?")
-    [found] = answers(events, "results_interpreter")
-    assert found["numbers"].startswith("mock: 2 of 2 trials passed")
-    assert "the model did not answer (RuntimeError: no quota)" in found["summary"]
 
 
 def test_a_model_that_fails_is_an_answer_and_no_traceback(new_runs: Callable[..., Runs], options: AdkOptions) -> None:

@@ -23,7 +23,6 @@ from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
     ConfigurationError,
-    ProtocolError,
     TrialCancelledError,
 )
 from pytest_a2a_bench.model import Briefing, Event, ToolCall, ToolReturned, ToolSpec, UserSaid
@@ -136,29 +135,22 @@ class TestReplies:
 
 
 class TestCard:
-    def test_only_1_0(self, connect: Connect) -> None:
-        with served("oracle?protocol=1.0") as agent:
-            card = httpx.get(agent.card_url).json()
-            check_play(converse(connect(agent.url)))
-            old = httpx.post(agent.url, json=rpc("message/send", {})).json()
-            rest = httpx.post(f"{agent.url}rest/v1/message:send", json={})
-            with pytest.raises(ProtocolError, match="Method not found"):  # the setting overrides the card
-                connect(agent.url, protocol="0.3").session(TAG).send([])
-
-        assert {i["protocolVersion"] for i in card["supportedInterfaces"]} == {"1.0"}
-        assert "url" not in card
-        assert (old["error"]["code"], rest.status_code) == (-32601, 404)
-
-    def test_only_0_3(self, connect: Connect) -> None:
-        with served("oracle?protocol=0.3") as agent:
+    @pytest.mark.parametrize(
+        ("protocol", "method", "path", "asked"),
+        [("1.0", "message/send", "v1/message:send", "0.3"), ("0.3", "SendMessage", "message:send", "1.0")],
+    )
+    def test_only_one_version(self, connect: Connect, protocol: str, method: str, path: str, asked: str) -> None:
+        with served(f"oracle?protocol={protocol}") as agent:
             card = httpx.get(agent.card_url).json()
             for transport in ("jsonrpc", "rest", "grpc"):
                 check_play(converse(connect(agent.url, transport=transport)))
-            new = httpx.post(agent.url, json=rpc("SendMessage", {}), headers={"A2A-Version": "1.0"}).json()
-            rest = httpx.post(f"{agent.url}rest/message:send", json={}, headers={"A2A-Version": "1.0"})
+            version = {"A2A-Version": asked}
+            other = httpx.post(agent.url, json=rpc(method, {}), headers=version).json()
+            rest = httpx.post(f"{agent.url}rest/{path}", json={}, headers=version)
 
-        assert {i["protocolVersion"] for i in card["supportedInterfaces"]} == {"0.3"}
-        assert (new["error"]["code"], rest.status_code) == (-32601, 404)
+        assert {i["protocolVersion"] for i in card["supportedInterfaces"]} == {protocol}
+        assert ("url" in card) is (protocol == "0.3")
+        assert (other["error"]["code"], rest.status_code) == (-32601, 404)
 
     @pytest.mark.parametrize("transport", ["jsonrpc", "rest", "grpc"])
     def test_only_one_transport(self, connect: Connect, transport: str) -> None:

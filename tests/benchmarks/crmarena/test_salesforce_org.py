@@ -203,12 +203,6 @@ def test_an_expired_session_is_renewed(server: SalesforceServer) -> None:
     assert server.logins == 2
 
 
-def test_a_wrong_password(server: SalesforceServer) -> None:
-    with pytest.raises(AuthenticationError, match="INVALID_LOGIN") as error:
-        with_password("guess-5512", server).run("SELECT Id FROM Case")
-    assert "guess-5512" not in str(error.value)
-
-
 def test_a_refused_password_is_not_sent_again(server: SalesforceServer) -> None:
     """Salesforce locks a user out after some ten wrong ones."""
     org = with_password("guess-5512", server)
