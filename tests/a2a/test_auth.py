@@ -93,16 +93,6 @@ def test_basic_wants_user_and_password() -> None:
     assert "bWU6cHc=" not in repr(parts)
 
 
-def test_explanations_name_what_to_do() -> None:
-    bare = ClientConfig("https://a")
-    assert "A2A_AUTH_TOKEN" in explain_refusal("https://a/rpc", bare, sent=False)
-    config = ClientConfig("https://a", auth=Credentials("tok", "MY_TOKEN"))
-    assert "MY_TOKEN was sent and refused" in explain_refusal("https://a/rpc", config, sent=True)
-    withheld = explain_refusal("https://b:1/rpc", config, sent=False)
-    assert "A2A_ALLOWED_ORIGINS=https://b:1" in withheld
-    assert "tok" not in withheld.replace("MY_TOKEN", "")
-
-
 @pytest.mark.parametrize(
     ("url", "endpoint", "origin"),
     [

@@ -472,8 +472,8 @@ def test_token_is_withheld_from_another_origin(serve: Serve, connect: Connect, t
         say(connect(agent.url, auth=Credentials(SECRET, "A2A_AUTH_TOKEN")))
     assert SECRET not in str([(r.headers, r.path, r.body) for r in stranger.requests])
     assert SECRET not in str(caught.value)
-    with pytest.raises(AuthenticationError, match="was sent and refused"):
-        say(connect(agent.url, auth=Credentials(SECRET), allowed_origins=(stranger.url,)))
+    with pytest.raises(AuthenticationError, match="MY_TOKEN was sent and refused"):
+        say(connect(agent.url, auth=Credentials(SECRET, "MY_TOKEN"), allowed_origins=(stranger.url,)))
     assert stranger.messages[-1].headers["authorization"] == f"Bearer {SECRET}"
 
 
@@ -510,7 +510,7 @@ def test_guarded_card_is_fetched_with_the_token_only_when_asked(serve: Serve, co
         return response({"name": "guarded", "url": "/rpc"}) if request.method == "GET" else rpc(REPLY_0_3, request)
 
     agent = serve(guarded, {})
-    with pytest.raises(AuthenticationError, match="no credentials are configured"):
+    with pytest.raises(AuthenticationError, match=r"no credentials are configured.*A2A_AUTH_TOKEN"):
         connect(agent.url).card()
     assert connect(agent.url, auth=Credentials(SECRET)).card().name == "guarded"
 

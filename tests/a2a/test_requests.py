@@ -235,17 +235,6 @@ def test_events_survive_any_cutting_and_line_ending(payloads: list[str], ending:
     assert [e.data for e in feed(stream, cuts)] == payloads
 
 
-@given(st.binary(max_size=200), st.lists(st.integers(0), max_size=20))
-def test_any_bytes_in_any_pieces_read_the_same(stream: bytes, cuts: list[int]) -> None:
-    def outcome(where: list[int]) -> object:
-        try:
-            return feed(stream, where)
-        except ProtocolError:
-            return "unreadable"
-
-    assert outcome(cuts) == outcome([])
-
-
 def test_names_comments_and_empty_events() -> None:
     stream = b"\xef\xbb\xbfevent: error\ndata:{}\n\n: comment\n\nevent: nothing\n\ndata\ndata: x\n\n"
     assert feed(stream, []) == [ServerSentEvent("{}", "error"), ServerSentEvent("\nx")]

@@ -74,12 +74,6 @@ def test_artifacts_before_status_and_with_it_while_waiting() -> None:
     assert reply(artifact("draft"), status("input-required")).text == "draft"
 
 
-def test_message_wins() -> None:
-    message = {"kind": "message", "role": "agent", "parts": [{"text": "hi"}], "contextId": "c2", "taskId": None}
-    said = reply(message)
-    assert (said.kind, said.state, said.text, said.context_id) == ("message", None, "hi", "c2")
-
-
 def test_chunks_of_text_are_one_text_and_other_parts_stay_apart() -> None:
     turn = play(artifact("one "), artifact("two", append=True), artifact("other", name="b"), status("completed"))
     assert turn.reply().parts == (Part.of_text("one two"), Part.of_text("other"))

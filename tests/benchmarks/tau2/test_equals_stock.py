@@ -14,7 +14,7 @@ from one_test import in_one_test
 from tau2_verification import Calls, StockTau2
 from trials import RunTrials
 
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialResult
 
@@ -148,25 +148,6 @@ def test_requests_of_the_users_model_are_compared_body_by_body(
             change(changed)
             found = stock.differences(result, user=changed)
             assert any(said in line for line in found), found
-
-
-def test_a_user_of_ours_that_says_more_to_its_model_is_found(
-    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, stock: StockTau2
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    real = llm.make_llm_user
-    monkeypatch.setattr(llm, "make_llm_user", lambda tau2, task, tools, *rest: real(tau2, _Kinder(task), tools, *rest))
-    with FakeLLM(lambda request: say("###STOP###")) as model:
-        settings = llm_settings(model)
-        [result] = run_trials("noop", settings, [GOLD_RUN])
-    monkeypatch.setattr(stock, "settings", settings)
-    [line] = stock.differences(result, user=model.exchanges)
-    assert line.startswith("requests to the user's model[0].messages[0].content: stock ")
-
-
-class _Kinder:
-    def __init__(self, task: Any) -> None:
-        self.user_scenario = f"{task.user_scenario}\nBe kind."
 
 
 @pytest.mark.usefixtures("judged_task")

@@ -73,9 +73,6 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     "copy": lambda t: t.copy()["F3"],
     "copy.copy": lambda t: copy.copy(t)["F3"],
     "deepcopy": lambda t: copy.deepcopy(t)["F3"],
-    "comprehension": lambda t: {key: t[key] for key in t}["F3"],
-    "sorted": lambda t: sorted(t.items())[0][1],
-    "match": lambda t: _matched(t),
 }
 
 
@@ -83,13 +80,6 @@ def _updated(table: Any) -> Any:
     found: dict[str, Any] = {}
     found.update(table)
     return found
-
-
-def _matched(table: Any) -> Any:
-    match table:
-        case {"F3": flight}:
-            return flight
-    raise AssertionError
 
 
 @pytest.mark.parametrize("how", LOOKS)

@@ -99,9 +99,3 @@ def _survive(count: int, seed: int) -> Counter[str]:
 def test_a_thousand_hostile_queries() -> None:
     outcomes = _survive(1_000, seed=1)
     assert set(outcomes) >= {"answered", "MALFORMED_QUERY", "MALFORMED_SEARCH", "INVALID_FIELD", "INVALID_TYPE"}
-
-
-@pytest.mark.parametrize("text", ["SELECT 1", "select name from sqlite_master", "PRAGMA query_only = 0", "VACUUM"])
-def test_sql_is_not_soql(org: LocalOrg, text: str) -> None:
-    with pytest.raises(OrgError):
-        org.run(text)
