@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from pytest_a2a_bench.benchmarks.tau2 import evaluate
 from pytest_a2a_bench.benchmarks.tau2.evaluate import (
     diff,
     evaluation_type,
@@ -68,6 +69,7 @@ def test_diff_sees_a_changed_type() -> None:
     assert list(diff([1], [1, 2], "db.l")) == ["db.l: expected [1], found [1, 2]"]
     assert list(diff({"a": 1}, [1], "db")) == ['db: expected {"a": 1}, found [1]']
     assert not list(diff({"a": [1]}, {"a": [1]}, "db"))
+    assert evaluate._with_diff(Reward(0.0), ("x",) * 30).db_diff[-2:] == ("x", "... and 5 more")
     assert (short("x" * 158), short("x" * 159)) == (f'"{"x" * 158}"', f'"{"x" * 156}...')
 
 
