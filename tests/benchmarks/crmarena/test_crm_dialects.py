@@ -45,13 +45,11 @@ def rules(reply: dialects.DecodedReply) -> list[str]:
 QUERIES = [
     f'{{"action": "execute", "query": "{SOQL}"}}',
     f'```json\n{{"action": "execute", "query": "{SOQL}"}}\n```',
-    f'I will look.\n{{"action": "execute", "query": "{SOQL}"}}\nThen I answer.',
     f'{{"action": "EXECUTE", "query": "{SOQL}", "thought": "hm"}}',
     f'{{"action": "execute", "arguments": {{"query": "{SOQL}"}}}}',
     f'{{"action": {{"name": "execute", "query": "{SOQL}"}}}}',
     f'{{"action": "execute", "soql": "{SOQL}",}}',
     f"<execute>{SOQL}</execute>",
-    f"<execute> {SOQL} </execute>",
     f"<thought> first look </thought>\n<execute> {SOQL} </execute>",
     f"<thought> <respond> no </respond> </thought>\n<execute>{SOQL}</execute>",
     f"<Execute lang='soql'>{SOQL}</EXECUTE >",
@@ -60,7 +58,6 @@ QUERIES = [
     f'<execute>{{"action": "execute", "query": "{SOQL}"}}</execute>',
     f"&lt;execute&gt; {SOQL.replace('>', '&gt;')} &lt;/execute&gt;",
     f'{{"tool_call": {{"name": "execute", "arguments": {{"query": "{SOQL}"}}}}}}',
-    f'{{"name": "execute", "arguments": {{"query": "{SOQL}"}}}}',
     f'<json>{{"name": "execute", "kwargs": {{"query": "{SOQL}"}}}}</json>',
     f"<execute>{SOQL}</execute>\n<respond>guessed already</respond>",
 ]
@@ -77,7 +74,6 @@ def test_a_query_is_found_in_any_form(dialect: str, said: str) -> None:
 ANSWERS = [
     '{"action": "respond", "answer": "TX"}',
     "{'action': 'respond', 'answer': 'TX'}",
-    '{"action": "respond", "answer": ["TX"]}',
     '{"action": "respond", "content": "TX"}',
     '{"action": "answer", "answer": "TX"}',
     '{"answer": "TX"}',
@@ -86,7 +82,6 @@ ANSWERS = [
     "<respond> TX",
     "<think>well <execute>no</execute></think><respond>TX</respond>",
     '{"tool_calls": [{"name": "respond", "arguments": {"answer": "TX"}}]}',
-    '{"name": "respond", "arguments": {"content": "TX"}}',
 ]
 
 
@@ -158,7 +153,7 @@ def test_auto_settles_on_the_form_of_the_agent_but_only_about_an_org() -> None:
     ):
         assert dialects.settle(None, read("auto", said)) == dialect
     for tools in ((), (ToolSpec("execute"),), (*TOOLS, ToolSpec("get_user")), (ToolSpec("get_user"),)):
-        for said in (QUERIES[0], QUERIES[7], ANSWERS[6], ANSWERS[7]):
+        for said in (QUERIES[0], QUERIES[6], ANSWERS[5], ANSWERS[6]):
             reply = dialects.get("auto").decode_reply([Part.of_text(said)], tools)
             assert (reply.calls, reply.text, reply.dialect) == ((), said, None)
 
