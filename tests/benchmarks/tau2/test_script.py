@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from one_test import in_one_test
 from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.agents.brains import next_line
 from pytest_a2a_bench.benchmarks.tau2 import player
-from pytest_a2a_bench.benchmarks.tau2.user import device
+from pytest_a2a_bench.benchmarks.tau2.user import decide, device
 from pytest_a2a_bench.benchmarks.tau2.user.device import Act
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
 from pytest_a2a_bench.benchmarks.tau2.user.script import Script
@@ -228,3 +229,13 @@ def test_the_oracle_tells_the_user_its_part_where_the_gold_has_it() -> None:
         "Everything that can be done for you is done.",
     ]
     assert isinstance(said[0].calls[0], ToolCall)
+
+
+def test_a_long_text_without_the_end_of_a_sentence_costs_linear_time() -> None:
+    def cost(length: int) -> float:
+        started = time.thread_time()
+        decide.kinds("," * length)
+        return time.thread_time() - started
+
+    # Eight times the text; where each place was searched from, sixty-four times the time. Below 20 ms the clock says little.
+    assert cost(64_000) < 24 * max(0.02, min(cost(8_000) for _ in range(3)))

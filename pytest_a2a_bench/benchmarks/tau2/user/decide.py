@@ -113,7 +113,9 @@ _ITEMS = re.compile(rf"\b(?:item|product|option)|{IDENTIFIERS['item']}", re.I)
 _NOT_OFFERED = re.compile(
     rf"\b(?:{UNABLE}|not (?:be )?(?:{NOT_POSSIBLE})|(?:stay|remain)s?|unchanged|untouched)\b", re.I
 )
-_DIFFERENCE = re.compile(r"[^.?!\n]*\bdifference\b[^.?!\n]*", re.I)
+_SENTENCE = re.compile(r"[^.?!\n]+")
+_DIFFERENCE = re.compile(r"\bdifference\b", re.I)
+_REFUND = re.compile(r"\brefund\w*", re.I)
 _ASKS = re.compile(r"\?|\b(?:confirm|proceed|go ahead|agree)", re.I)
 _PARTS = re.compile(r"(?<=[.!?;])\s+")
 
@@ -180,7 +182,7 @@ def kinds(text: str) -> tuple[tuple[str, str], ...]:
     # A certificate that pays for something is not one to be sent, and an e-mail address is no place.
     text = re.sub(EMAIL_ADDRESS, "email", re.sub(IDENTIFIERS["payment"], " ", text))
     # What becomes of a difference in price follows from a change and is no offer of its own.
-    text = _DIFFERENCE.sub(lambda sentence: re.sub(r"\brefund\w*", " ", sentence[0], flags=re.I), text)
+    text = _SENTENCE.sub(lambda s: _REFUND.sub(" ", s[0]) if _DIFFERENCE.search(s[0]) else s[0], text)
     found = [(kind.tool, kind.refusal) for kind in _KINDS if kind.is_in(text)]
     if any("address" in tool for tool, _ in found) and not _ITEMS.search(text):
         # What is changed of the order is its address.

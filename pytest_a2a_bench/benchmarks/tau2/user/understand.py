@@ -35,7 +35,7 @@ EMAIL_ADDRESS = re.compile(r"\b(?:e-?)?mail address", re.I)
 _MARKUP = re.compile(r"[*_`~]{2,}|(?<!\w)[*_`](?=\S)|(?<=\S)[*_`](?!\w)|^[ \t]*#+ |^[ \t]*>+ ?", re.M)
 _SYMBOLS = "(?<!\\w)[:;]-?[()DP](?!\\w)|[\u2190-\u2191\u2193-\u21ff\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]"
 _EXAMPLE_WORDS = r"like|e\.g\.|eg|for example|for instance|such as|format|starts?|begins?|usually"
-_EXAMPLE = rf"\s*\([^()]*\b(?:{_EXAMPLE_WORDS})\b[^()]*\)|,? (?:e\.g\.|for example|for instance),? \S+"
+_EXAMPLE = rf"(?<!\s)\s*\([^()]*\b(?:{_EXAMPLE_WORDS})\b[^()]*\)|,? (?:e\.g\.|for example|for instance),? \S+"
 _SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile("\u2019"), "'"),
     (_MARKUP, ""),
