@@ -237,5 +237,5 @@ def test_a_long_text_without_the_end_of_a_sentence_costs_linear_time() -> None:
         decide.kinds("," * length)
         return time.thread_time() - started
 
-    # Eight times the text; where each place was searched from, sixty-four times the time. Below 20 ms the clock says little.
+    # Eight times the text; a search from each place would take sixty-four times as long.
     assert cost(64_000) < 24 * max(0.02, min(cost(8_000) for _ in range(3)))
