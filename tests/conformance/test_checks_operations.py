@@ -14,13 +14,16 @@ from one_test import in_one_test
 from scripted import Features, full_agent
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
-from pytest_a2a_bench.conformance.checks import list_tasks
-from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult
+from pytest_a2a_bench.conformance.checks import list_tasks, push, versioning
+from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Exchange
 from pytest_a2a_bench.conformance.session.health import Pace
+from pytest_a2a_bench.conformance.wire.reply import ReplyError, SkipCheck, WireReply
 
 GROUPS = ("get-task", "list-tasks", "multi-turn")
 # a2a-sdk 1.3.0 lists everything for a state that does not exist; protobuf has no form for such a name.
 BOGUS_STATUS = {"LIST-013[JSONRPC]": "failed", "LIST-013[HTTP+JSON]": "failed"}
+
+VERSION = ReplyError("VersionNotSupportedError")
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +102,13 @@ def test_every_check_that_applies_was_made_streaming(correct_streaming: dict[str
     streams = {f"STREAM-{n:03}" for n in range(1, 21)} - {"STREAM-012"}
     subscriptions = {f"SUB-{n:03}" for n in range(1, 8)} - {"SUB-005"}
     assert ids == streams | subscriptions | {f"CAN-{n:03}" for n in range(1, 8)}
+
+
+def test_streams_that_our_own_limit_cuts_show_nothing(url: str) -> None:
+    ids = ["STREAM-017", "STREAM-018", "SUB-002", "SUB-006", "EQ-004"]
+    results = judge(url, ids=ids, prompts={**SCRIPTED, "slow": "slow 4 done"}, timeout=1)
+    assert {r.outcome for r in results.values()} == {"skipped"}, faults(results)
+    assert {"the time was up"} == {r.reason[:15] for r in results.values() if r.requirement.id == "SUB-002"}
 
 
 @pytest.mark.parametrize(
@@ -210,6 +220,59 @@ def test_a_slow_webhook_is_asked_about_alone_where_other_checks_keep_the_agent_b
     monkeypatch.setattr(Pace, "slowest", property(lambda pace: 0.0 if pace.is_alone else 1.0))
     results = judge(url, ids=["PUSH-019"], timeout=60)
     assert {"skipped"}.isdisjoint(r.outcome for r in results.values())
+
+
+@pytest.mark.parametrize(
+    ("kept", "deleted", "outcome"),
+    [("COMPLETED", "WORKING", ""), ("COMPLETED", "COMPLETED", "failed"), ("", "", "skipped")],
+)
+def test_a_deletion_is_judged_by_the_end_of_the_task(
+    kept: str, deleted: str, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hook(state: str) -> Any:
+        event = {"statusUpdate": {"taskId": "t", "status": {"state": f"TASK_STATE_{state}"}}}
+        return SimpleNamespace(deliveries=[SimpleNamespace(json=event)] if state else [])
+
+    async def several(_: Any) -> Any:
+        return SimpleNamespace(hooks=(hook(kept), hook(deleted)), made=(None, None), deleted=None)
+
+    seen: list[str] = []
+    monkeypatch.setattr(push, "several", several)
+    context: Any = SimpleNamespace(fail=lambda *_: seen.append("failed"), skip=lambda _: seen.append("skipped"))
+    asyncio.run(push.deleting_one_ends_its_notifications(context))
+    assert "".join(seen) == outcome
+
+
+@pytest.mark.parametrize(
+    ("usual", "second", "outcome"), [("gone", "", "skipped"), ("", "", ""), ("", "gone", "failed")]
+)
+def test_a_connection_that_breaks_shows_nothing_of_the_version(
+    usual: str, second: str, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [
+        WireReply(Exchange("GRPC", "GetTask", ""), problem=problem, error=VERSION) for problem in ("gone", second)
+    ]
+
+    async def ask(*_: Any) -> WireReply:
+        return answers.pop(0)
+
+    async def get_task(_: str) -> WireReply:
+        return WireReply(Exchange("GRPC", "GetTask", ""), problem=usual)
+
+    def skip(_: str) -> None:
+        raise SkipCheck
+
+    found: list[str] = []
+    monkeypatch.setattr(versioning, "ask", ask)
+    context: Any = SimpleNamespace(
+        requirement=requirement("GR-002"), binding="GRPC", version="1.0", unknown_id=str, get_task=get_task
+    )
+    context.skip, context.fail, context.expect_error = skip, lambda *_: found.append("failed"), lambda *_: True
+    try:
+        asyncio.run(versioning.refused(context))
+    except SkipCheck:
+        found.append("skipped")
+    assert "".join(found) == outcome
 
 
 def test_agents_elsewhere_cannot_reach_the_webhook() -> None:

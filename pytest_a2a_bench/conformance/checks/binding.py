@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.a2a.bodies import as_object
+from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.catalogue import requirement
 from pytest_a2a_bench.conformance.checks.asking import ask, provoked
@@ -19,6 +20,7 @@ from pytest_a2a_bench.conformance.context import Context, shared
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, SENDING, about
 from pytest_a2a_bench.conformance.protocol.payloads import message_in, parse_timestamp, state_of
 from pytest_a2a_bench.conformance.protocol.streams import canonical, is_suffix, rebuild
+from pytest_a2a_bench.conformance.wire.exchange import is_late
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
@@ -252,6 +254,10 @@ async def streams_are_the_same(ctx: Context) -> None:
     # Both subscribe to one running task, as events of two tasks cannot be compared.
     here, there = await asyncio.gather(ctx.call("SubscribeToTask", params), model.call("SubscribeToTask", params))
     streams = [ctx.events_of(reply, "SubscribeToTask", "SUB-001") for reply in (here, there)]
+    for reply, events in zip((here, there), streams, strict=True):
+        # Two streams that our own limit cut have the same beginning, and the later one is no end of the other.
+        if is_late(reply.exchange) and rebuild(events).state not in TERMINAL:
+            ctx.skip(f"the end of the task did not come on {reply.exchange.binding}, which SUB-002 judges")
     # Each stream begins with the task as it was when it was opened, which differs.
     one, other = ([comparable(event.body) for event in stream if event.kind != "task"] for stream in streams)
     short, long = sorted((one, other), key=len)

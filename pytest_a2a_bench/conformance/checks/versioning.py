@@ -20,7 +20,14 @@ async def refused(ctx: Context) -> None:
         reply = await ask(ctx, request)
         if await is_no_route(ctx, reply):
             ctx.skip(f"there is no such path, which HJ-001 judges: {reply.describe()}")
-        if reply.error is None or reply.may_be("TaskNotFoundError"):
+        if reply.problem and (usual := await ctx.get_task(ctx.unknown_id())).problem:
+            ctx.skip(f"in {ctx.version}, too, there is no answer: {usual.problem}")
+        if reply.problem:
+            # A connection that broke is no answer, and shows nothing of the version.
+            reply = await ask(ctx, request)
+        if reply.problem:
+            ctx.fail(f"{request['what']}: {reply.problem}", reply)
+        elif reply.error is None or reply.may_be("TaskNotFoundError"):
             ctx.fail(f"{request['what']} is answered like {ctx.version}: {reply.describe()}", reply)
         else:
             await _skip_if_usual(ctx, reply)
