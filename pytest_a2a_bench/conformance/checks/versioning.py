@@ -20,10 +20,10 @@ async def refused(ctx: Context) -> None:
         reply = await ask(ctx, request)
         if await is_no_route(ctx, reply):
             ctx.skip(f"there is no such path, which HJ-001 judges: {reply.describe()}")
-        if reply.problem and (usual := await ctx.get_task(ctx.unknown_id())).problem:
-            ctx.skip(f"in {ctx.version}, too, there is no answer: {usual.problem}")
         if reply.problem:
             # A connection that broke is no answer, and shows nothing of the version.
+            if (usual := await ctx.get_task(ctx.unknown_id())).problem:
+                ctx.skip(f"in {ctx.version}, too, there is no answer: {usual.problem}")
             reply = await ask(ctx, request)
         if reply.problem:
             ctx.fail(f"{request['what']}: {reply.problem}", reply)

@@ -210,7 +210,8 @@ class Session:
         if (self.target.version, self.target.binding) != ("0.3", "HTTP+JSON"):
             return
         unknown = about("SendMessage", str(uuid.uuid4()))
-        for self.is_tagged in (False, True):
+        for is_tagged in (False, True):
+            self.is_tagged = is_tagged
             reply = await self.ask("SendMessage", unknown)
             if reply is None or reply.ok or reply.may_be("TaskNotFoundError"):
                 return
