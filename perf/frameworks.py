@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-AGENTS = ROOT / "tests" / "agents"
 PAGE = ROOT / "docs" / "explanations" / "frameworks.md"
 CAUSES = ROOT / "perf" / "frameworks.md"
 BEGIN, END = "<!-- table: python perf/frameworks.py -->\n", "<!-- end of table -->\n"
@@ -41,7 +40,7 @@ class Framework:
     :param name: its package, whose version is shown.
     :param registry: where it comes from: ``PyPI`` or ``npm``.
     :param installs: what pip or npm installs.
-    :param agent: the file that serves an agent on it, in ``tests/agents``.
+    :param agent: the file that serves an agent on it: those that tests need as well are in ``tests/agents``.
     :param title: of its part of the page, if that is not the package's name.
     :param arguments: of that file.
     :param options: of ``a2a-bench check``, where not everything is to be looked at.
@@ -111,13 +110,13 @@ def install(framework: Framework, place: Path) -> list[str]:
             place.mkdir(parents=True, exist_ok=True)
             run("npm", "install", "--silent", "--prefix", place, *framework.installs)
         # Node looks for packages beside the file.
-        agent = shutil.copy(AGENTS / framework.agent, place)
+        agent = shutil.copy(ROOT / framework.agent, place)
         command = ["node", str(agent)]
     else:
         if not done.exists():
             run(sys.executable, "-m", "venv", place)
             run(place / "bin" / "python", "-m", "pip", "install", "-q", *framework.installs)
-        command = [str(place / "bin" / "python"), str(AGENTS / framework.agent)]
+        command = [str(place / "bin" / "python"), str(ROOT / framework.agent)]
     done.touch()
     return [*command, *framework.arguments]
 
@@ -138,7 +137,8 @@ def judge(framework: Framework, command: list[str], report: Path, words: Path) -
 
     :raises RuntimeError: if the agent does not start, or cannot be judged.
     """
-    environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    # What agents have in common is in tests/agents.
+    environ = os.environ | {"PYTHONPATH": str(ROOT / "tests" / "agents")}
     log = report.with_suffix(".log")
     with (
         log.open("w") as errors,

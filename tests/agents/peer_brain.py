@@ -8,13 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import random
 import re
 import socket
 import sys
-import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -55,7 +52,7 @@ def serve(make_app: Callable[[str], Any], path: str = "") -> None:
     """
     import uvicorn
 
-    listener = socket.create_server(("127.0.0.1", _port()))
+    listener = socket.create_server(("127.0.0.1", port_of_arguments()))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     server = uvicorn.Server(uvicorn.Config(make_app(url), log_level="error", timeout_graceful_shutdown=1))
@@ -72,28 +69,6 @@ def serve(make_app: Callable[[str], Any], path: str = "") -> None:
     asyncio.run(main())
 
 
-def serve_itself(run: Callable[[str, int], Any], path: str = "") -> None:
-    """Do as :func:`serve` for a framework that opens its port by itself.
-
-    :param run: serves on a host and port until the process ends.
-    """
-    port = _port() or free_port()
-
-    def watch() -> None:
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-                break
-            time.sleep(0.05)
-        print(json.dumps({"url": f"http://127.0.0.1:{port}{path}"}), file=message, flush=True)
-        sys.stdin.read()
-        os._exit(0)
-
-    # What it writes to stdout itself must not be taken for the URL.
-    message, sys.stdout = sys.stdout, sys.stderr
-    threading.Thread(target=watch, daemon=True).start()
-    run("127.0.0.1", port)
-
-
 def free_port() -> int:
     """Return a port that nobody listens on just now, of those that no system gives to whoever asks for any."""
     while True:
@@ -102,5 +77,5 @@ def free_port() -> int:
             return port
 
 
-def _port() -> int:
+def port_of_arguments() -> int:
     return next((int(word) for word in sys.argv[1:] if word.isdigit()), 0)

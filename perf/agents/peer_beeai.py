@@ -9,7 +9,7 @@ from beeai_framework.backend import AssistantMessage
 from beeai_framework.emitter import Emitter
 from beeai_framework.runnable import Runnable, RunnableOutput, runnable_entry
 from beeai_framework.serve.utils import UnlimitedMemoryManager
-from peer_brain import serve_itself
+from peer_alone import serve_itself
 
 
 class Talker(Runnable):

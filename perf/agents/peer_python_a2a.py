@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peer_brain import serve_itself
+from peer_alone import serve_itself
 from python_a2a import A2AServer, AgentCard, AgentSkill, run_server
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
-from peer_brain import serve_itself
+from peer_alone import serve_itself
 
 
 def answer(state: MessagesState) -> dict[str, Any]:
