@@ -1,16 +1,11 @@
 from __future__ import annotations
 
-import base64
-import html
-import json
 import re
 import time
-import urllib.parse
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_test import in_one_test
 from spellings import ENCODINGS
 
 from pytest_a2a_bench.redact import hide_secrets
@@ -23,31 +18,18 @@ foreign = st.text("äöü\n", max_size=20)
 quick = settings(deadline=None)
 
 
-@in_one_test(
-    "spelling",
-    [
-        SECRET,
-        urllib.parse.quote(SECRET),
-        urllib.parse.quote(SECRET, safe="").lower(),
-        urllib.parse.quote_plus(SECRET),
-        urllib.parse.quote(urllib.parse.quote(SECRET)),
-        json.dumps(SECRET)[1:-1],
-        json.dumps(json.dumps(SECRET))[3:-3],
-        repr(SECRET)[1:-1],
-        html.escape(SECRET),
-        "".join(f"\\u{ord(c):04X}" for c in SECRET),
-        base64.b64encode(SECRET.encode()).decode().rstrip("="),
-        base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
-        urllib.parse.quote(base64.b64encode(SECRET.encode()).decode().rstrip("=")),
-    ],
-)
-def test_every_spelling_is_hidden(spelling: str) -> None:
-    assert hide_secrets(f"you sent <{spelling}>, {spelling}!", [SECRET]) == "you sent <***>, ***!"
+def test_every_spelling_is_hidden() -> None:
+    for encoding in ENCODINGS:
+        assert_hidden(SECRET, "you sent ", ", and more", encoding)
 
 
 @quick
 @given(printable, foreign, foreign, st.sampled_from(sorted(ENCODINGS)))
 def test_no_secret_survives_in_any_encoding(secret: str, before: str, after: str, encoding: str) -> None:
+    assert_hidden(secret, before, after, encoding)
+
+
+def assert_hidden(secret: str, before: str, after: str, encoding: str) -> None:
     spelt = ENCODINGS[encoding](secret)
     hidden = hide_secrets(f"{before}<{spelt}>{after}", [secret])
     if "base64" not in encoding:

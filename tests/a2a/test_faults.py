@@ -79,31 +79,19 @@ def test_429_is_repeated_as_asked_with_the_same_message_id_on_a_fresh_connection
     busy = response("busy", "429 Too Many Requests", "text/plain", Retry_After="1")
     agent = serve(scripted(lambda _: busy, fine))
     # It is more than any wait of our own.
-    session = connect(agent.url, max_retries=2, backoff_max=0.1).session()
+    connection = connect(agent.url, max_retries=2, backoff_max=0.1)
+    session = connection.session()
     assert session.send(HELLO).text == "fine"
     assert waits == [1.0]
-    first, second = agent.messages
+    slower = connection.pace._gap
+    say(connection)
+    assert 0 < connection.pace._gap < slower
+    first, second, _ = agent.messages
     assert first.json["params"]["message"]["messageId"] == second.json["params"]["message"]["messageId"]
     assert first.connection != second.connection
     assert [(m.status_code, m.attempt) for m in session.metrics] == [(429, 1), (200, 2)]
     assert session.metrics[0].error is not None
     assert session.metrics[0].request_id == session.metrics[1].request_id
-
-
-@pytest.mark.parametrize("status", ["502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"])
-def test_gateway_trouble_leaves_the_delivery_uncertain(serve: Serve, connect: Connect, status: str) -> None:
-    agent = serve(lambda _: response("down for repair", status, "text/plain", Retry_After="0"))
-    session = connect(agent.url, max_retries=2).session()
-    with pytest.raises(DeliveryUncertain, match=r"down for repair.*may have worked on the message") as caught:
-        session.send(HELLO)
-    assert caught.value.status_code == int(status[:3])
-    assert caught.value.retry_after == 0
-    assert caught.value.reason == f"HTTP {status[:3]}"
-    assert session.tainted is caught.value
-    # Nothing is said in this conversation any more.
-    with pytest.raises(DeliveryUncertain):
-        session.send([Part.of_text("hello again")])
-    assert len(agent.messages) == 1
 
 
 def broken_stream(request: Request) -> Iterator[bytes]:
@@ -128,6 +116,12 @@ SHORT = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\ncontent-length: 5
 @pytest.mark.parametrize(
     ("streaming", "answers", "complaint", "reason"),
     [
+        (
+            "off",
+            [lambda _: response("down for repair", "502 Bad Gateway", "text/plain", Retry_After="0")],
+            "down for repair.*may have worked on the message",
+            "HTTP 502",
+        ),
         ("off", [lambda _: None], "before any answer", "reset after delivery"),
         ("off", [lambda _: iter([SHORT])], "in the middle of the answer", "answer broken off"),
         ("off", [lambda _: iter([stream_head("application/json"), CUT])], "the answer broke off", "answer broken off"),
@@ -144,9 +138,14 @@ def test_an_answer_that_does_not_arrive_leaves_the_delivery_uncertain(
     serve: Serve, connect: Connect, streaming: str, answers: list[Any], complaint: str, reason: str
 ) -> None:
     agent = serve(scripted(*answers))
+    session = connect(agent.url, max_retries=1, streaming=streaming).session()
     with pytest.raises(DeliveryUncertain, match=complaint) as caught:
-        say(connect(agent.url, max_retries=1, streaming=streaming))
+        session.send(HELLO)
     assert caught.value.reason == reason
+    assert session.tainted is caught.value
+    # Nothing is said in this conversation any more.
+    with pytest.raises(DeliveryUncertain):
+        session.send(HELLO)
     assert [m.json["method"] for m in agent.messages].count("GetTask") == len(agent.messages) - 1
 
 
@@ -182,12 +181,6 @@ def test_a_body_that_did_not_leave_is_sent_again(connect: Connect) -> None:
         assert session.send(HELLO).text == "fine"
     assert [(m.status_code, m.attempt) for m in session.metrics] == [(503, 1), (200, 2)]
     assert sum(b"POST" in w for w in written) == 2
-
-
-@pytest.mark.parametrize("lost", [None, [stream_head("application/json"), CUT]], ids=["reset", "cut"])
-def test_a_task_is_asked_for_again_where_the_answer_is_lost(serve: Serve, connect: Connect, lost: Any) -> None:
-    agent = serve(scripted(lambda r: rpc({"task": task("WORKING")}, r), lambda _: lost, lambda r: rpc(DONE, r)))
-    assert say(connect(agent.url, max_retries=1)).text == "fine"
 
 
 def test_a_web_page_that_is_too_large_is_no_answer_of_the_agents(serve: Serve, connect: Connect) -> None:
@@ -247,23 +240,9 @@ def test_an_interface_that_is_gone_and_has_not_moved_is_an_error(serve: Serve, c
 def test_nothing_listens(connect: Connect) -> None:
     with pytest.raises(EndpointUnreachableError, match="is the agent running"):
         connect(f"http://{nowhere()}").card()
-
-
-def test_unknown_host_is_not_repeated(connect: Connect) -> None:
     # With repetitions, the time for a card would be over before the last of them.
-    connection = connect("http://agent.invalid", max_retries=5, backoff_base=5)
     with pytest.raises(EndpointUnreachableError, match="cannot connect"):
-        connection.card()
-
-
-def test_wait_until_ready_outlives_a_late_start(serve: Serve, connect: Connect) -> None:
-    agent = serve(lambda _: response("starting", "503 Service Unavailable", "text/plain"), {})
-    connection = connect(agent.url)
-    with pytest.raises(TransportError, match="503"):
-        connection.wait_until_ready(0)
-    card = {"name": "late", "url": agent.url}
-    agent.handler = scripted(lambda _: response("starting", "503 Service Unavailable"), lambda _: response(card))
-    assert connection.wait_until_ready(10).name == "late"
+        connect("http://agent.invalid", max_retries=5, backoff_base=5).card()
 
 
 # --- time ---
@@ -380,18 +359,32 @@ def test_stream_where_json_was_asked_and_the_other_way_round(serve: Serve, conne
 # --- tasks that are not finished ---
 
 
-def test_unfinished_task_is_polled(serve: Serve, connect: Connect) -> None:
-    agent = serve(
-        scripted(
-            lambda r: rpc({"task": task("SUBMITTED")}, r),
-            lambda r: rpc(task("WORKING"), r),
-            lambda r: rpc(DONE, r),
-        )
-    )
-    session = connect(agent.url).session()
-    assert session.send(HELLO).text == "fine"
-    assert [m.method for m in session.metrics] == ["SendMessage", "GetTask", "GetTask"]
-    assert agent.messages[-1].json["params"] == {"id": "t1"}
+def begun(state: str) -> Callable[[Request], bytes]:
+    return lambda request: rpc({"task": task(state)}, request)
+
+
+@pytest.mark.parametrize(
+    ("streaming", "answers"),
+    [
+        ("off", [begun("SUBMITTED"), lambda request: rpc(task("WORKING"), request)]),
+        ("off", [begun("WORKING"), lambda _: None]),
+        ("off", [begun("WORKING"), lambda _: [stream_head("application/json"), CUT]]),
+        ("on", [broken_stream]),
+        ("on", [ended_stream("WORKING")]),
+        ("on", [ended_stream("COMPLETED")]),
+    ],
+)
+def test_a_task_is_asked_for_until_its_answer_is_there(
+    serve: Serve, connect: Connect, streaming: str, answers: list[Any]
+) -> None:
+    agent = serve(scripted(*answers, lambda request: rpc(DONE, request)))
+    session = connect(agent.url, max_retries=1, streaming=streaming).session()
+    reply = session.send(HELLO)
+    assert reply.text == "fine"
+    asked = [(m.json["method"], m.json["params"]) for m in agent.messages[1:]]
+    assert asked == [("GetTask", {"id": "t1"})] * len(answers)
+    broke_off = any("broke off" in note for note in reply.notes)
+    assert broke_off == (session.metrics[0].error is not None) == (answers == [broken_stream])
 
 
 def test_task_that_never_ends_times_out_naming_it(serve: Serve, connect: Connect) -> None:
@@ -402,21 +395,6 @@ def test_task_that_never_ends_times_out_naming_it(serve: Serve, connect: Connect
         match=r"task t1 to end \(the answer came back with it working, and GetTask still says working\)",
     ):
         say(connect(agent.url, timeout=0.3))
-
-
-def test_stream_that_breaks_off_is_resumed_by_polling(serve: Serve, connect: Connect) -> None:
-    agent = serve(scripted(broken_stream, lambda r: rpc(DONE, r)))
-    session = connect(agent.url, streaming="on").session()
-    reply = session.send(HELLO)
-    assert reply.text == "fine"
-    assert any("broke off" in note for note in reply.notes)
-    assert [m.error is None for m in session.metrics] == [False, True]
-
-
-@pytest.mark.parametrize("state", ["WORKING", "COMPLETED"])
-def test_what_a_stream_only_announced_is_fetched(serve: Serve, connect: Connect, state: str) -> None:
-    agent = serve(scripted(ended_stream(state), lambda r: rpc(DONE, r)))
-    assert say(connect(agent.url, streaming="on")).text == "fine"
 
 
 def test_stream_that_stays_open_after_the_answer_is_left(serve: Serve, connect: Connect) -> None:

@@ -24,7 +24,6 @@ from pytest_a2a_bench.errors import (
     DeliveryUncertain,
     EndpointUnreachableError,
     InfrastructureError,
-    StreamStalledError,
     TransportError,
     TurnTimeoutError,
 )
@@ -181,16 +180,3 @@ def test_a_new_connection_after_a_timeout(faulty: int) -> None:
                     outcomes.append(type(error).__name__)
             assert outcomes == ["TurnTimeoutError" if n == faulty - 1 else "hello" for n in range(6)]
             assert proxy.connections == 2
-
-
-@pytest.mark.slow
-def test_a_stalled_stream_is_left_and_its_task_asked_for() -> None:
-    with (
-        scripted_agent() as agent,
-        connected(f"127.0.0.1:{agent.grpc_port}", streaming="on", stall_timeout=0.5) as connection,
-    ):
-        session = connection.session()
-        reply = session.send([Part.of_text("slow 5 hello")])
-    assert reply.text == "hello"
-    assert "the stream stalled; the task was asked for instead: GetTask says completed" in reply.notes
-    assert StreamStalledError.__name__ in str(session.metrics[0].error)

@@ -183,23 +183,16 @@ def test_a_closed_connection_leaves_the_log_alone(connect: Connect) -> None:
     assert logging.getLogRecordFactory() is logging.LogRecord
 
 
-def test_an_agent_that_repeats_the_token_is_reported_of(connect: Connect) -> None:
+@pytest.mark.parametrize("repeats", [True, False])
+def test_an_agent_that_repeats_the_token_is_reported_of(connect: Connect, repeats: bool) -> None:
     def handler(request: Request) -> bytes:
-        text = base64.b64encode(f"x{request.headers['authorization']}".encode()).decode()
-        return rpc(
-            {"kind": "message", "role": "agent", "messageId": "m", "parts": [{"kind": "text", "text": text}]}, request
-        )
+        text = base64.b64encode(f"x{request.headers['authorization']}".encode()).decode() if repeats else "x"
+        parts = [{"kind": "text", "text": text}]
+        return rpc({"kind": "message", "role": "agent", "messageId": "m", "parts": parts}, request)
 
     with raw_agent(handler) as agent:
         session = connect(agent.url, auth=Credentials(SECRET, "MY_TOKEN")).session()
         session.send(HELLO)
-    (found,) = [f for f in session.findings if f.rule == "secret-repeated"]
-    assert "MY_TOKEN" in found.message
+    found = [f for f in session.findings if f.rule == "secret-repeated"]
+    assert ["MY_TOKEN" in f.message for f in found] == [True] * repeats
     assert_hidden(repr(found))
-
-
-def test_an_agent_that_repeats_nothing_is_not_told_of(connect: Connect) -> None:
-    with raw_agent(lambda r: rpc({"kind": "message", "role": "agent", "messageId": "m", "parts": []}, r)) as agent:
-        session = connect(agent.url, auth=Credentials(SECRET, "MY_TOKEN")).session()
-        session.send(HELLO)
-    assert not [f for f in session.findings if f.rule == "secret-repeated"]

@@ -21,7 +21,6 @@ from raw_agent import (
     DONE,
     HELLO,
     MESSAGE,
-    RawAgent,
     Request,
     event,
     fine,
@@ -100,20 +99,6 @@ def test_a_busy_agent_is_left_alone_by_all_conversations(connect: Connect, statu
         with pytest.raises(Exception, match="cancelled"):
             turn.result(60)
         assert len(agent.messages) == 1
-
-
-def test_a_message_that_was_refused_is_sent_again_and_the_pace_recovers(connect: Connect) -> None:
-    def answer(request: Request) -> bytes:
-        return rpc(MESSAGE, request) if len(found.messages) > 1 else response("busy", "429 Too Many", Retry_After="0")
-
-    with raw_agent(answer) as found:
-        connection = connect(found.url, max_retries=2)
-        connection.pace.refused(0.01)
-        assert connection.session().send(HELLO).text == "fine"
-        assert isinstance(found, RawAgent)
-        before = connection.pace._gap
-        assert connection.session().send(HELLO).text == "fine"
-        assert 0 < connection.pace._gap < before
 
 
 def test_a_connection_that_failed_halfway_is_not_waited_for() -> None:

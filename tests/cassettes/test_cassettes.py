@@ -168,6 +168,15 @@ def talk(connection: AgentConnection, tape: Any, words: list[str]) -> tuple[list
     return said, session.turn_seconds
 
 
+def record(folder: Path, config: ClientConfig, words: list[str]) -> tuple[list[AgentReply | str], list[float]]:
+    with AgentConnection(config) as connection:
+        tape = cassettes.recorder(folder)(KEY)
+        cassettes.write_agent(folder, config.endpoint, connection.card())
+        found = talk(connection, tape, words)
+        tape.keep()
+    return found
+
+
 WORDS = ["hello", "slow please", "chunks", "file", "fail"]
 WIRES = list(itertools.product(("jsonrpc", "rest", "grpc"), ("on", "off")))
 
@@ -189,11 +198,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str]
         for transport, streaming in WIRES:
             folder = tmp_path_factory.mktemp(f"{transport}-{streaming}")
             config = ClientConfig(endpoint=agent.url, transport=transport, streaming=streaming, poll_interval=0.01)
-            with AgentConnection(config) as connection:
-                tape = cassettes.recorder(folder)(KEY)
-                cassettes.write_agent(folder, agent.url, connection.card())
-                made[transport, streaming] = Recording(folder, config, *talk(connection, tape, WORDS))
-                tape.keep()
+            made[transport, streaming] = Recording(folder, config, *record(folder, config, WORDS))
     return made
 
 
@@ -216,11 +221,7 @@ def _said(reply: AgentReply | str) -> Any:
 
 def test_another_request_is_a_mismatch_and_a_further_one_too(tmp_path: Path, noop_url: str) -> None:
     config = ClientConfig(endpoint=noop_url)
-    with AgentConnection(config) as connection:
-        tape = cassettes.recorder(tmp_path)(KEY)
-        cassettes.write_agent(tmp_path, noop_url, connection.card())
-        talk(connection, tape, ["one"])
-        tape.keep()
+    record(tmp_path, config, ["one"])
     with AgentConnection(config, cassettes.read_card(tmp_path)) as connection:
         with pytest.raises(CassetteError, match="request 1 is not the one"):
             talk(connection, cassettes.player(tmp_path)(KEY), ["two"])
@@ -229,11 +230,8 @@ def test_another_request_is_a_mismatch_and_a_further_one_too(tmp_path: Path, noo
 
 
 def test_attempts_that_failed_are_passed_over(tmp_path: Path, noop_url: str) -> None:
-    with AgentConnection(ClientConfig(endpoint=noop_url)) as connection:
-        tape = cassettes.recorder(tmp_path)(KEY)
-        cassettes.write_agent(tmp_path, noop_url, connection.card())
-        talk(connection, tape, ["one"])
-        tape.keep()
+    config = ClientConfig(endpoint=noop_url)
+    record(tmp_path, config, ["one"])
     [path] = [p for p in tmp_path.iterdir() if p.name != cassettes.AGENT]
     # As a recording looks when the first attempt met a busy server.
     data = json.loads(path.read_text())
@@ -241,6 +239,6 @@ def test_attempts_that_failed_are_passed_over(tmp_path: Path, noop_url: str) -> 
     data["exchanges"][0]["attempt"] = 2
     data["exchanges"].insert(0, failed)
     path.write_text(json.dumps(data))
-    with AgentConnection(ClientConfig(endpoint=noop_url), cassettes.read_card(tmp_path)) as connection:
+    with AgentConnection(config, cassettes.read_card(tmp_path)) as connection:
         said, _ = talk(connection, cassettes.player(tmp_path)(KEY), ["one"])
     assert len(said) == 1

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_test import in_one_test
 
-from pytest_a2a_bench.chaos import Call, change_ids, distort, parse_faults, read_call, split_events
+from pytest_a2a_bench.chaos import FAULTS, Call, change_ids, distort, parse_faults, read_call, split_events
 from pytest_a2a_bench.errors import ConfigurationError
 
 MESSAGE = {"message": {"messageId": "m-1"}}
@@ -100,18 +100,7 @@ def test_wrong_faults_are_reported(texts: list[str], complaint: str) -> None:
 
 
 def test_ten_tenths_are_one() -> None:
-    names = (
-        "reset",
-        "503",
-        "429",
-        "truncate",
-        "reorder",
-        "duplicate",
-        "half-close",
-        "wrong-id",
-        "504-late",
-        "500-late",
-    )
+    names = list(FAULTS)[:10]
     assert parse_faults([f"{name}=0.1" for name in names]) == dict.fromkeys(names, 0.1)
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import time
+import tomllib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -154,21 +155,8 @@ def _written(said: AgentSaid) -> Iterator[Part]:
 
 
 PARTS = [part for said in SAID for part in _written(said)]
-FOREIGN = (
-    "<tool_call><function=get><parameter=id>a</parameter><parameter=n>2</parameter></function></tool_call>",
-    '<function=get>{"id": "a"}</function> [get(id="a", n=2), book_flight(legs=[{"no": None}])]',
-    "```tool_code\nprint(default_api.get(id='a'))\n```",
-    '<function_calls><invoke name="get"><parameter name="id">a</parameter></invoke></function_calls>',
-    'Thought: who?\nAction: get\nAction Input: {"id": "a"}\nObservation: b\nAction: get\nAction Input: None',
-    "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary to=functions.get "
-    '<|constrain|>json<|message|>{"id": "a"}<|call|><|channel|>final<|message|>Hi<|return|>',
-    '[TOOL_CALLS]get[ARGS]{"id": "a"}[TOOL_CALLS][{"name": "get", "arguments": {"id": "a"}}]',
-    "<\uff5ctool\u2581calls\u2581begin\uff5c><\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>get\n"
-    '```json\n{"id": "a"}\n```<\uff5ctool\u2581call\u2581end\uff5c><|tool_call_begin|>functions.get:0<|tool_call_end|>',
-    '<|python_tag|>{"name": "get", "parameters": {"id": "a"}}<|eom_id|><|python_tag|>get.call(id="a")',
-    '<think>{"name": "get", "arguments": {}} <reasoning></think> "{\'name\': \'get\'}" Shall I?\n> get(id="a")',
-)
-TEXTS = [*(part.text.encode() for part in PARTS if part.kind == "text"), *(text.encode() for text in FOREIGN)]
+FOREIGN = tomllib.loads((Path(__file__).parents[1] / "support" / "replies.toml").read_text("utf-8"))["reply"]
+TEXTS = [text.encode() for text in [*(part.text for part in PARTS), *(t for reply in FOREIGN for t in reply["texts"])]]
 DATA = [part.data for part in PARTS if part.kind == "data"]
 
 
@@ -339,14 +327,6 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Targ
         yield dict(zip(NAMES, every, strict=True))
 
 
-def _failure(take: Callable[[bytes], None], data: bytes) -> str | None:
-    try:
-        take(data)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"[:1000]
-    return None
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_raises(name: str, targets: dict[str, Target], record_property: Callable[[str, object], None]) -> None:
@@ -354,9 +334,11 @@ def test_nothing_raises(name: str, targets: dict[str, Target], record_property: 
     end, number = time.monotonic() + SECONDS, 0
     while number < INPUTS and time.monotonic() < end:
         data = target.make(numbered(f"{SEED}:{name}", number))
-        found = _failure(target.take, data)
-        if found is not None:
-            pytest.fail(f"{name}, seed {SEED}, input {number}: {found}\n{data[:2000]!r}", pytrace=False)
+        try:
+            target.take(data)
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"[:1000]
+            pytest.fail(f"{name}, seed {SEED}, input {number}: {what}\n{data[:2000]!r}", pytrace=False)
         number += 1
     record_property("fuzzed_inputs", number)
     print(f"{name}: {number} inputs")
