@@ -40,7 +40,7 @@ def test_every_check_that_applies_was_made(compatible: dict[str, CheckResult]) -
 
 
 def test_a2a_sdk_0_3_26_has_its_true_defects() -> None:
-    with peer("sdk03", "peer_sdk03.py") as url:
+    with peer("sdk03", "peer_sdk03.py", "plain") as url:
         results = judge(url, groups=GROUPS, prompts={})
     # It leaves the id out where JSON-RPC wants null, and says -32603 where 0.3 has -32003.
     # The second shows where its answer is a task, which every other one is.
@@ -52,7 +52,7 @@ def test_a2a_sdk_0_3_26_has_its_true_defects() -> None:
 
 def test_a2a_sdk_0_3_26_with_all_that_it_can() -> None:
     prompts = {"task": "hello", "message": "echo hi", "slow": "slow", "file": "file", "data": "data"}
-    with peer("sdk03", "peer_sdk03_full.py") as url:
+    with peer("sdk03", "peer_sdk03.py") as url:
         results = judge(url, groups=GROUPS, prompts=prompts)
     # Whatever id is asked for, it answers with the first config of a task. Over HTTP+JSON it breaks when configs are
     # listed, and cannot delete them; over gRPC it can do neither. A stream that is resubscribed to over gRPC ends early
