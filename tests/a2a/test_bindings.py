@@ -134,6 +134,7 @@ def test_finish_cancels_a_task_that_waits(wired: AgentConnection, agent: Scripte
     assert agent.executor.cancelled.count(str(reply.a2a_task_id)) == 1
 
 
+@pytest.mark.slow
 def test_async_use_from_another_loop(wired: AgentConnection) -> None:
     async def main() -> str:
         await wired.acard()
@@ -145,6 +146,7 @@ def test_async_use_from_another_loop(wired: AgentConnection) -> None:
     assert asyncio.run(main()) == "x"
 
 
+@pytest.mark.slow
 def test_many_conversations_from_many_threads(agent: Scripted, connect: Connect) -> None:
     connection = connect(agent.url, timeout=120)
     answers: dict[int, str] = {}

@@ -152,6 +152,7 @@ class Server:
             self.was_closed.set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_a_cycle", [False, True])
 def test_a_dropped_connection_is_closed(in_a_cycle: bool) -> None:
     server = Server()
@@ -169,6 +170,7 @@ def test_a_dropped_connection_is_closed(in_a_cycle: bool) -> None:
     assert any(gc.collect() >= 0 and server.was_closed.wait(0.1) for _ in range(600))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_connection_canceled_while_connecting_is_closed(host: str) -> None:
     """At whichever step of the event loop that happens."""

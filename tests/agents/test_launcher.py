@@ -52,6 +52,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     return condition()
 
 
+@pytest.mark.slow
 def test_it_starts_in_a_session_of_its_own_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Files of the working directory shadow nothing.
     for name in ("uvicorn.py", "json.py", "a2a.py"):

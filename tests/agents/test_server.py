@@ -121,6 +121,7 @@ class TestReplies:
 
         assert again["parts"] != first["parts"]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("streaming", ["on", pytest.param("off", marks=pytest.mark.slow)])
     def test_a_turn_can_be_cancelled_and_the_agent_goes_on(self, connect: Connect, streaming: str) -> None:
         with start_builtin("oracle?latency=3600&reply=task") as agent:

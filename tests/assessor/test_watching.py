@@ -98,6 +98,7 @@ def test_spans_are_part_of_the_callers_trace(tmp_path: Path, monkeypatch: pytest
     assert SAID not in str(spans.spans)
 
 
+@pytest.mark.slow
 def test_logs_tell_of_each_step_and_of_no_word(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -198,7 +198,7 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize(("domain", "kind"), sampled(itertools.product(TASKS, (*FAILURES, *CHANGES)), 4))
+@pytest.mark.parametrize(("domain", "kind"), sampled(itertools.product(TASKS, (*FAILURES, *CHANGES)), 9))
 def test_the_careful_agent_loses_nothing_and_the_other_one_does(run_trials: RunTrials, domain: str, kind: str) -> None:
     keys = [TrialKey.parse(f"{domain}/{task}#0:{NOISY}") for task in TASKS[domain]]
     settings = Settings(noise={kind: 1.0}, tag_trials=True)

@@ -154,6 +154,7 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
 
 
 class TestAgent:
+    @pytest.mark.slow
     def test_it_serves_says_how_to_use_it_and_stops_on_ctrl_c(self) -> None:
         with spawn("agent", "oracle", "--host", "127.0.0.1", "--reply", "task") as process:
             assert process.stdout is not None

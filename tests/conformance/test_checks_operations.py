@@ -43,6 +43,7 @@ def test_a2a_sdk_has_its_one_true_defect(correct: dict[str, CheckResult]) -> Non
     assert faults(correct) == BOGUS_STATUS
 
 
+@pytest.mark.slow
 def test_every_check_that_applies_was_made(correct: dict[str, CheckResult]) -> None:
     ids = {r.requirement.id for r in correct.values() if r.outcome != "skipped"}
     wanted = {r.id for r in load_requirements("1.0") if r.check and r.id.startswith(("GET-", "LIST-", "MT-"))}
@@ -208,6 +209,7 @@ def test_a2a_sdk_has_its_true_defects(correct_push: dict[str, CheckResult]) -> N
     assert found | hidden == DEFECTS
 
 
+@pytest.mark.slow
 def test_every_check_that_applies_was_made_push(correct_push: dict[str, CheckResult]) -> None:
     ids = {r.requirement.id for r in correct_push.values() if r.outcome != "skipped"}
     # On a busy machine nobody can tell what an answer waited for: then PUSH-019 is inconclusive.

@@ -198,6 +198,7 @@ def test_consequences_of_a_gateway_fault_are_listed_beneath_it(capsys: pytest.Ca
     assert "A2A 1.0: not conformant" in out
 
 
+@pytest.mark.slow
 def test_a_fault_on_both_sides_is_the_agents(capsys: pytest.CaptureFixture[str]) -> None:
     with served(TRANSPARENT) as (gateway, direct):
         assert run(direct, "--group", "validation", "--group", "send") == 1

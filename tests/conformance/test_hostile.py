@@ -189,6 +189,7 @@ def test_a_huge_answer_is_cut_and_told_as_an_answer() -> None:
     assert all(3_900_000 < number < 4_200_000 for number in left_out), "of a hundred million bytes"
 
 
+@pytest.mark.slow
 def test_an_endless_answer_costs_little_memory() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     asyncio.run(judge(ANSWERS["events without end"], ("STREAM-002",)))

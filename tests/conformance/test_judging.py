@@ -242,6 +242,7 @@ def results(kind: str, scheme: dict[str, Any], token: str) -> tuple[tuple[CheckR
         return asyncio.run(collect(targets)), sent - {""}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sampled(["error", "page"], 2))
 @pytest.mark.parametrize(("scheme", "mine", "theirs"), PEOPLE, ids=["bearer", "basic", "key"])
 def test_an_agent_that_repeats_credentials_does_not_bring_them_into_reports(

@@ -218,7 +218,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(HOSTILE, 3))
+@pytest.mark.parametrize("name", sampled(HOSTILE, 8))
 def test_hostile_text_costs_linear_time(name: str) -> None:
     text = HOSTILE[name]
     part = min(cpu_seconds(text[: len(text) // 8]) for _ in range(3))
@@ -275,6 +275,7 @@ def switching() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("switching")
 def test_threads_do_not_disturb_each_other() -> None:
     texts = ["[" * 60 + str([{"Id": n, "Name": "x"}] * 300) + "]" * 60 for n in range(8)]

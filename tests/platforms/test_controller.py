@@ -272,6 +272,7 @@ class TestCommand:
             env={**os.environ, "PYTHONPATH": ROOT, **environ},
         )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("how", "code"), [(signal.SIGTERM, 0), pytest.param(signal.SIGINT, 0, marks=pytest.mark.slow)]
     )

@@ -54,6 +54,7 @@ def test_an_interrupted_run_calls_no_agent_conformant(bench: Bench, good_url: st
     result.stdout.fnmatch_lines(["A2A 1.0: not judged completely: MUST *not made, because the run ended early*"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("transport", "least", "columns"),
     [

@@ -62,6 +62,7 @@ def test_push_notifications_come_to_the_place_that_was_named(bench: Bench, signe
     bench("--a2a-endpoint", signed_url, *run).assert_outcomes(passed=6)
 
 
+@pytest.mark.slow
 def test_collecting_shows_what_a_profile_runs(bench: Bench) -> None:
     run = ("--a2a-endpoint=builtin:echo", "-k", "(SEND or VAL) and JSONRPC", "--co", "-q")
     found = {}

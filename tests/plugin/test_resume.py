@@ -165,6 +165,7 @@ def test_more_shards_than_trials_leave_empty_parts(desk: Bench) -> None:
     assert again.ret == 5, "that there is nothing at all is no part's fault"
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(desk: Bench) -> None:
     results = desk.path / "a2a-results"
     desk.tasks("ok bad")
@@ -190,6 +191,7 @@ def test_a_killed_run_leaves_no_verdict_of_an_earlier_one(desk: Bench) -> None:
 # Two runs in one results directory at a time: the second is refused, and loses nothing of the first.
 
 
+@pytest.mark.slow
 def test_a_second_run_is_refused_until_the_first_is_gone(desk: Bench) -> None:
     desk.tasks("slow-600")
     process = desk.popen()

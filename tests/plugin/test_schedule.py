@@ -45,6 +45,7 @@ def test_conversations_in_flight(desk: Bench, concurrency: int, expected: int) -
     assert order == [f"meet-{expected}-{i}-t0" for i in range(8)]
 
 
+@pytest.mark.slow
 @AHEAD
 def test_conversations_run_ahead_in_every_worker(desk: Bench) -> None:
     desk.tasks(many("meet-7", 14))
@@ -144,6 +145,7 @@ def pytest_runtest_logreport(report):
     assert sorted(log_of(desk, "cancelled")) == ["slow-600-a", "slow-600-b"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("busy", ["gw1", pytest.param("gw0 gw1", marks=pytest.mark.slow)])
 def test_workers_that_still_collect_are_not_waited_for_after_sigterm(
     desk: Bench, monkeypatch: pytest.MonkeyPatch, busy: str

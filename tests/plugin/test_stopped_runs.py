@@ -87,6 +87,7 @@ def test_the_rest_is_run_by_a_resumed_run(desk: Bench, options: tuple[str, ...])
     assert not (desk.path / "a2a-results" / "breaker.json").exists()
 
 
+@pytest.mark.slow
 def test_workers_hear_of_each_others_breaker(desk: Bench) -> None:
     # The first worker's first item waits until the second's has begun, so that both have something to do.
     desk.tasks(" ".join(["refused", "meet-2", *(f"ok-0.3-{i}" for i in range(14))]))
@@ -230,6 +231,7 @@ def test_files_and_page_of_a_stopped_run(desk: Bench) -> None:
     assert "Of the run, 2 trials more had not begun when it was stopped." in (desk.path / "later.html").read_text()
 
 
+@pytest.mark.slow
 def test_sigterm_while_the_summary_is_written_costs_neither_it_nor_the_exit_code(desk: Bench) -> None:
     desk.tasks("ok-a")
     desk.add_to_conftest("""

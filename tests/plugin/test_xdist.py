@@ -52,6 +52,7 @@ def outcomes_of(run: Bench) -> dict[str, tuple[str, str | None, str]]:
     return {key.removeprefix("desk/front/").removesuffix("#0"): each for key, each in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ahead", "restart"),
     [
@@ -159,6 +160,7 @@ XDIST = ("-pxdist", "--numprocesses")
 GATE = ("--a2a-min-pass=0.5",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workers", "gate"),
     [

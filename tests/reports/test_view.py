@@ -125,6 +125,7 @@ def test_a_report_that_cannot_be_read_is_a_line(run: Path) -> None:
         assert "name too long" in fetch(server.url + "report")
 
 
+@pytest.mark.slow
 def test_the_command_says_where_and_ends_by_ctrl_c(run: Path) -> None:
     command = [sys.executable, "-m", "pytest_a2a_bench.cli", "show", "--browser", "--results", str(run)]
     # A shell's background job, as CI may be, ignores Ctrl-C, and its children inherit that.

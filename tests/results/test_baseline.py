@@ -250,6 +250,7 @@ class TestCompareCommand:
         assert printed.startswith("verdict: regressed (allowed drop 0.05)\n")
         command("compare", after, before)
 
+    @pytest.mark.slow
     def test_errors_may_hide_a_drop(self, tmp_path: Path) -> None:
         before = stored(tmp_path / "a", {str(i): [1] for i in range(123)})
         after = stored(tmp_path / "b", {str(i): [1 if i < 82 else -1] for i in range(123)})
@@ -261,6 +262,7 @@ class TestCompareCommand:
         command("compare", before, after, "--strict", code=1)
         assert json.loads(command("compare", before, after, "--format", "json").out)["verdict"] == "inconclusive"
 
+    @pytest.mark.slow
     def test_a_long_list_says_how_many_more_there_are(self, tmp_path: Path) -> None:
         before = stored(tmp_path / "a", {str(i): [1] for i in range(115)})
         after = stored(tmp_path / "b", {"0": [1]})

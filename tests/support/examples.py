@@ -1,5 +1,5 @@
-"""How much is tried in the default run: a fifth of a property's examples, some cases of a long table; with
-``--run-slow``, as in CI, all of them, but of what takes too long for each run another part each time.
+"""How much is tried in the default run: a tenth of a property's examples, some cases of a long table; with
+``--run-slow``, as in ``.ci/nightly``, all of them, but of what takes too long for each run another part each time.
 
 Which part follows from the number ``A2A_BENCH_FUZZ_SEED``, which ``.ci/nightly`` sets anew each time; without it
 everything is tried. A failure shows what was tried, and with the same number it is tried again.
@@ -22,7 +22,7 @@ VARIABLE = "A2A_BENCH_ALL_EXAMPLES"
 
 def examples(number: int) -> int:
     """Return how many of a number of examples to try."""
-    return number if os.environ.get(VARIABLE) else max(12, number // 5)
+    return number if os.environ.get(VARIABLE) else max(10, number // 10)
 
 
 def sampled(cases: Iterable[Any], every: int) -> list[Any]:

@@ -294,6 +294,7 @@ def test_no_reply_raises_or_passes_in_silence(name: str, said: str) -> None:
         assert reply.findings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     sampled(

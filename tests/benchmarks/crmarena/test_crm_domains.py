@@ -84,6 +84,7 @@ def test_drift_and_rot_are_other_orgs_beside_the_plain_one() -> None:
     assert domains.open_domain("mini", settings(crm_rot=True)).org is rotten
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("level", ["low", "medium", "high"])
 def test_tasks_name_no_column_that_drift_took_away(level: str) -> None:
@@ -106,6 +107,7 @@ def test_an_unknown_task_is_named_with_some_that_there_are() -> None:
         domains.open_domain("mini", settings()).task("x")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("agent", ["oracle", "solver"])
 def test_tasks_of_a_directory_are_played_and_named_in_the_results(directory: Path, agent: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from one_test import in_one_test
@@ -194,6 +195,7 @@ SAID = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(SAID, max_size=12), st.integers(1, 6), st.booleans())
 def test_every_conversation_ends_within_its_turns(said: list[AgentSaid], most: int, interactive: bool) -> None:
     episode = make(user=Caller("a", "b") if interactive else None, max_turns=most, max_user_turns=3)

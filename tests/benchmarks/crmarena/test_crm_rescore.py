@@ -98,6 +98,7 @@ def test_the_answer_is_the_one_that_counted() -> None:
     assert evaluation.last_answer(()) is None
 
 
+@pytest.mark.slow
 def test_every_answer_given_is_found_in_the_transcript(run_trials: RunTrials) -> None:
     results: list[TrialResult] = run_trials("solver", settings(), keys(tasks=FEW))
     assert all(evaluation.last_answer(r.transcript) for r in results)

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 from crm import MINI, failed, keys, measured, one_of_each, settings, task_of
+from examples import sampled
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.crmarena.diagnosis import diagnose
@@ -19,7 +20,7 @@ FEW = one_of_each(step=3)
 PAIRS = [
     (dialect, ("full", "delta")[(number + turn) % 2]) for turn in range(2) for number, dialect in enumerate(DIALECTS)
 ]
-"""Each dialect with each history; in every run each dialect once."""
+"""Each dialect with each history."""
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_noop_reaches_the_tasks_that_have_no_answer(run_trials: RunTrials, scori
     assert {r.status for r in results} == {"evaluated"}
 
 
-@pytest.mark.parametrize("tasks", [one_of_each(), pytest.param(ALL, marks=pytest.mark.slow)], ids=["one each", "all"])
+@pytest.mark.parametrize("tasks", [FEW, pytest.param(ALL, marks=pytest.mark.slow)], ids=["few", "all"])
 def test_the_solver_reaches_every_answer_with_queries_alone(run_trials: RunTrials, tasks: list[str]) -> None:
     results = run_trials("solver", settings(tag_trials=False), keys(tasks=tasks))
 
@@ -76,9 +77,7 @@ def test_distractor_rows_and_renamed_columns_change_no_gold(
     assert {r.provenance[change] for r in results} == {value}
 
 
-@pytest.mark.parametrize(
-    ("dialect", "history"), [*PAIRS[:7], *(pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS[7:])]
-)
+@pytest.mark.parametrize(("dialect", "history"), sampled(PAIRS, 4))
 def test_every_dialect_carries_queries_and_answers(run_trials: RunTrials, dialect: str, history: str) -> None:
     chosen = settings(dialect=dialect, history=history)
 
@@ -108,7 +107,7 @@ def test_an_agent_that_answers_in_its_own_dialect_is_understood(run_trials: RunT
 
 @pytest.mark.parametrize(
     ("agent", "tasks"),
-    [("oracle", one_of_each()), ("solver", one_of_each()), pytest.param("solver", ALL, marks=pytest.mark.slow)],
+    [("oracle", FEW), *(pytest.param("solver", tasks, marks=pytest.mark.slow) for tasks in (one_of_each(), ALL))],
 )
 def test_an_interactive_task_ends_when_the_scripted_user_has_its_answer(
     run_trials: RunTrials, agent: str, tasks: list[str]
@@ -178,6 +177,7 @@ def compare(run_trials: RunTrials, spec: str, every: list[TrialKey], **options: 
     return native
 
 
+@pytest.mark.slow
 def test_the_solver_asks_the_org_itself(run_trials: RunTrials) -> None:
     results = compare(run_trials, "solver", keys(tasks=one_of_each(step=4)))
     assert {r.reward for r in results} == {1.0}

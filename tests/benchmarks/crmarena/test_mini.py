@@ -182,6 +182,7 @@ def test_every_shortcut_that_rows_are_made_for_falls_and_no_gold_does(misses: li
     assert len(misses) > 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("level", "most"),
     [

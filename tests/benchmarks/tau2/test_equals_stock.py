@@ -150,6 +150,7 @@ def test_requests_of_the_users_model_are_compared_body_by_body(
             assert any(said in line for line in found), found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("judged_task")
 def test_a_judges_answers_decide_and_its_requests_are_compared(
     run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, stock: StockTau2

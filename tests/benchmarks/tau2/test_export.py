@@ -36,6 +36,7 @@ def loaded(file: Path) -> Any:
     return importlib.import_module("tau2.data_model.simulation").Results.load(file)
 
 
+@pytest.mark.slow
 def test_tau2_reads_it_and_computes_our_numbers(some: list[TrialResult], run: Path) -> None:
     exported = export(run)
     results = loaded(run / "out.json")

@@ -39,6 +39,7 @@ def compare(run_trials: RunTrials, spec: str, every: list[TrialKey], **options: 
     return native
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("domain", "count"), SAMPLE)
 def test_both_doors_lead_to_the_same(run_trials: RunTrials, domain: str, count: int) -> None:
     results = compare(run_trials, "oracle", some_keys(domain, count))

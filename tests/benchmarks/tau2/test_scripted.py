@@ -287,6 +287,7 @@ def test_tasks_that_need_judgement_are_known_before() -> None:
     assert needs_judgement(SCENARIO, checked=False) != ""
 
 
+@pytest.mark.slow
 @in_one_test("agent", [a for a in AGENTS if a not in ("noop", "echo")])
 def test_agents_that_no_user_was_made_for_pass_a_few_tasks(agent: str) -> None:
     table = Table("a")

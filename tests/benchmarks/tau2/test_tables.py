@@ -164,6 +164,7 @@ def do(database: Any, deeds: list[tuple[str, str, str, Any]]) -> None:
                     date.price = value
 
 
+@pytest.mark.slow
 @given(DEEDS, DEEDS)
 def test_the_same_is_reported_of_two_databases_exactly_if_their_hashes_are_the_same(one: Any, other: Any) -> None:
     left, right = (Database.model_validate(made()) for _ in range(2))
