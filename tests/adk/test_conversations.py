@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from builtin_server import served
 
 pytest.importorskip("google.adk", reason="the extra adk is not installed")
 
@@ -159,24 +160,30 @@ def test_a_model_that_fails_is_an_answer_and_no_traceback(new_runs: Callable[...
     assert text_of(events) == "The model did not answer: RuntimeError: no key"
 
 
-def test_no_model_ever_sees_a_credential(new_runs: Callable[..., Runs], options: AdkOptions, oracle: str) -> None:
+def test_a_credential_reaches_its_agent_and_no_model(
+    new_runs: Callable[..., Runs], options: AdkOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     token = "hunter2-hunter2-hunter2"
-    bound = dataclasses.replace(options, credentials=read_credentials(f"SHOP_TOKEN@{oracle}"))
-    model = scripted(
-        call("register_agent", endpoint=oracle, auth_token="SHOP_TOKEN"),
-        call("register_agent", endpoint="http://127.0.0.1:9/", auth_token="SHOP_TOKEN"),
-        call("run_evaluation", domain="mock", a2a_endpoint=oracle, task_ids=TASKS[:1], auth_token="SHOP_TOKEN"),
-        with_run("get_evaluation_status"),
-        with_run("get_evaluation_results"),
-        "Done.",
-    )
-    runs = new_runs(bound, {"SHOP_TOKEN": token})
-    events = talk(make_evaluator(runs=runs, model=model), options.results, "evaluate with SHOP_TOKEN")
+    monkeypatch.setenv("SHOP_TOKEN", token)
+    with served("oracle?auth_env=SHOP_TOKEN") as agent:
+        bound = dataclasses.replace(options, credentials=read_credentials(f"SHOP_TOKEN@{agent.url}"))
+        model = scripted(
+            call("register_agent", endpoint=agent.url, auth_token="SHOP_TOKEN"),
+            call("register_agent", endpoint="http://127.0.0.1:9/", auth_token="SHOP_TOKEN"),
+            call("run_evaluation", domain="mock", a2a_endpoint=agent.url, task_ids=TASKS[:1], auth_token="SHOP_TOKEN"),
+            with_run("get_evaluation_status"),
+            with_run("get_evaluation_results"),
+            "Done.",
+        )
+        runs = new_runs(bound, {"SHOP_TOKEN": token, "A2A_AUTH_TOKEN": "wrong-wrong-wrong"})
+        events = talk(make_evaluator(runs=runs, model=model), options.results, "evaluate with SHOP_TOKEN")
     assert "may only be sent to" in answers(events, "register_agent")[1]["error"]
     assert answers(events, "get_evaluation_results")[0]["score"] == 1
     assert len(model.requests) == 6
     assert not any(token in request for request in model.requests)
-    assert token not in (bound.results / "sessions.db").read_bytes().decode("latin-1")
+    written = [path.read_bytes() for path in bound.results.rglob("*") if path.is_file()]
+    assert len(written) > 3
+    assert not any(token.encode() in content for content in written)
 
 
 @pytest.mark.parametrize("name", ["none", "gpt-4"])

@@ -45,6 +45,7 @@ def test_adk_loads_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     options = AdkOptions.from_environment(os.environ)
     assert (options.wait, options.crm_data, options.results) == (7.0, "it's here", folder / "results")
+    assert options.terms().settings.benchmark_options == {"crm_data": "it's here", "crm_org": "local"}
     assert runs_of(options) is runs_of(AdkOptions.from_environment(os.environ))
     runs_of(options).close()
 

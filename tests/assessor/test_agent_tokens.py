@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from raw_agent import RawAgent, raw_agent
 
 from pytest_a2a_bench.assessor.monitoring import JsonFormatter
 from pytest_a2a_bench.assessor.terms import Terms
-from pytest_a2a_bench.cli import assess
-from pytest_a2a_bench.cli._settings import load_settings
 
 CANARY = "canary-agent-2f7c9b1e5d3a8640"
 MISTAKE = "sk-mistake-91d7c5b3a1f20846"
@@ -94,15 +91,3 @@ def test_a_token_written_there_by_mistake_is_quoted_nowhere(tmp_path: Path, logg
             assert MISTAKE not in received.text + logged.text + httpx.get(f"{url}metrics").text, value
     # Its caller's own message stays with the task until --keep-days; no file of an assessment is left.
     assert not [path for path in (tmp_path / "r").glob("*/*") if MISTAKE.encode() in path.read_bytes()]
-
-
-def test_offers_are_read_from_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PURPLE_TOKEN", CANARY)
-    parser = ArgumentParser()
-    assess.configure(parser)
-    given = ["--agent-token", "PURPLE_TOKEN=https://purple.test"]
-    namespace = parser.parse_args([*given, "--allow-retrieval", "bm25"])
-    terms = assess._terms(namespace, load_settings(namespace).settings)
-    assert terms.agent_tokens == {"PURPLE_TOKEN": "https://purple.test"}
-    assert terms.retrievals == ("bm25",)
-    assert CANARY not in repr(terms)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import threading
 import time
 import uuid
@@ -202,41 +201,6 @@ def test_webhooks_hear_of_it(url: str, oracle_url: str) -> None:
 def test_our_own_suite_finds_nothing_in_it(url: str) -> None:
     out = command("check", url, "--timeout", "60").out
     assert [line for line in out.splitlines() if line.startswith(("WARNED ", "FAILED ", "ERROR "))] == []
-
-
-@pytest.mark.slow
-def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
-    """Ten times it is killed and started again, each time with one more assessment that it has just accepted."""
-    results, moments = tmp_path / "results", random.Random("kills")
-    asked: list[Received] = []
-    held: dict[Path, bytes] = {}
-
-    def trials() -> list[Path]:
-        return list(results.glob("*/trials/*.json"))
-
-    def keep_what_was_held() -> None:
-        for path in trials():
-            assert held.setdefault(path, path.read_bytes()) == path.read_bytes(), "run again"
-
-    with agent_served("oracle?latency=0.1") as agent:
-        request = gen3(agent.url, domain="mock", num_tasks=5, tag_trials=True, concurrency=1)
-        for _ in range(10):
-            with program(results) as running, asking(Caller(running.url), request, "") as received:
-                asked.append(received)
-                more = len(held) + moments.randint(0, 4)
-                while len(trials()) < more:
-                    time.sleep(0.02)
-                time.sleep(moments.uniform(0, 0.5))
-                running.kill()
-            keep_what_was_held()
-        begun = len(held)
-        with program(results) as last:
-            ended = [Caller(last.url).poll(received.task) for received in asked]
-            keep_what_was_held()
-    assert [(found.state, found.result["score"], found.result["max_score"]) for found in ended] == [
-        ("completed", 5, 5)
-    ] * len(asked)
-    assert 0 < begun <= len(held) == 5 * len(asked)
 
 
 @pytest.mark.slow

@@ -18,7 +18,6 @@ from pytest_a2a_bench.a2a import client
 from pytest_a2a_bench.assessor import assessment, executor
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS
 
 
 def test_waiting_for_an_agent_is_said_and_ends_with_the_time(tmp_path: Path) -> None:
@@ -69,15 +68,6 @@ def test_no_conversation_has_more_steps_than_allowed(tmp_path: Path) -> None:
     [entry] = turns.result["results"]
     assert (entry["termination_reason"], entry["num_turns"]) == ("max_turns", 2)
     assert (turns.result["pass_rate"], turns.result["errors"]["count"]) == (0, 0)
-
-
-@pytest.mark.slow
-def test_a_reply_too_large_to_read_is_its_agents_doing(tmp_path: Path) -> None:
-    large = "x" * (DEFAULT_BOUNDS.bytes + 1)
-    with raw_agent(saying(large)) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
-        received = Caller(url).ask(gen3(agent.url, domain="mini", num_tasks=1))
-    assert (received.state, received.result["pass_rate"], received.result["errors"]["count"]) == ("completed", 0, 0)
-    assert received.result["failures"] == {f"agent_error ({received.result['results'][0]['task_type']})": 1}
 
 
 # --- while it runs ----------------------------------------------------------------------------------------------------

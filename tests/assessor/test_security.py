@@ -173,6 +173,13 @@ def test_an_assessor_reads_the_settings_as_pytest_does(tmp_path: Path, monkeypat
     assert "timeout is 21; this assessor allows at most 20" in text
 
 
+def test_an_operators_offers_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PURPLE_TOKEN", MISTAKE)
+    terms = terms_of("--agent-token", "PURPLE_TOKEN=https://purple.test", "--allow-retrieval", "bm25")
+    assert (terms.agent_tokens, terms.retrievals) == ({"PURPLE_TOKEN": "https://purple.test"}, ("bm25",))
+    assert MISTAKE not in repr(terms)
+
+
 @pytest.mark.parametrize(
     ("arguments", "is_private", "reaches_loopback"),
     [

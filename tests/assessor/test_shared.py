@@ -77,13 +77,15 @@ def test_one_takes_up_what_the_other_left_when_it_was_killed(database: str, tmp_
         request = gen3(agent.url, domain="mock", num_tasks=5, tag_trials=True, concurrency=1)
         with program(results, *shared, env=env) as second:
             with program(results, *shared, env=env) as first, asking(Caller(first.url), request) as asked:
-                while not spans.named("trial "):
+                while not (spans.named("trial ") and list(results.glob("*/trials/*.json"))):
                     time.sleep(0.02)
                 first.kill()
+            held = {path: path.read_bytes() for path in results.glob("*/trials/*.json")}
             before = {span.trace_id for span in spans.spans}
             found = Caller(second.url).poll(asked.task)
             assert second.stop() == 0
     assert (found.state, found.result["score"]) == ("completed", 5)
+    assert {path: path.read_bytes() for path in held} == held, "run again"
     # The one that was killed could not tell of the assessment; the other one's is in the same trace.
     assert len(before) == 1
     assert {span.trace_id for span in spans.named("assess mock")} == before

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from assessor_server import LOCAL, Caller, ask_raw, gen3, golds_of, saying, served, wait_for_end
 from builtin_server import served as agent_served
+from made_trials import made_trial
 from one_test import in_one_test
 from raw_agent import raw_agent
 from span_receiver import attributes, span_receiver
 
-from pytest_a2a_bench.assessor.monitoring import JsonFormatter
+from pytest_a2a_bench.assessor.monitoring import JsonFormatter, Monitor
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, context_of
 from pytest_a2a_bench.tracing.otel import open_tracing
@@ -50,6 +51,12 @@ def test_trace_context_is_read() -> None:
     assert context_of({**CONTEXT, "tracestate": "\u00e4"}) == {"traceparent": CONTEXT["traceparent"]}
     later = f"01-{TRACE}-{PARENT}-01-what.ever"
     assert context_of({"traceparent": later}) == {"traceparent": later}
+
+
+def test_requests_of_an_orgs_day_are_counted() -> None:
+    monitor = Monitor()
+    monitor.note_trial("a", made_trial("crmarena/b2b/x#0", provenance={"org_day": [80, 15_000]}))
+    assert b'a2a_assessor_org_requests{of="allowed"} 15000.0' in monitor.render()
 
 
 def test_without_opentelemetry_the_callers_context_is_handed_on(tmp_path: Path) -> None:

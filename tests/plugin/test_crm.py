@@ -240,6 +240,7 @@ def test_each_worker_logs_in_and_keeps_its_secrets(
         assert len([line for line in server.requests if "/query/ SELECT" in line]) >= 20
         assert 1 <= server.logins <= 2
         assert server.attempts == server.logins
+    assert "of the 15,000 requests that it allows in 24 hours" in result.stdout.str()
     written = "".join(path.read_text() for path in bench.path.rglob("*.json"))
     assert "SELECT" in written
     assert not any(secret in written + result.stdout.str() for secret in (PASSWORD, "session-1", "session-2"))
