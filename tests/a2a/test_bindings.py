@@ -144,21 +144,3 @@ def test_async_use_from_another_loop(wired: AgentConnection) -> None:
         return (await session.asend([Part.of_text("echo x")])).text
 
     assert asyncio.run(main()) == "x"
-
-
-@pytest.mark.slow
-def test_many_conversations_from_many_threads(agent: Scripted, connect: Connect) -> None:
-    connection = connect(agent.url, timeout=120)
-    answers: dict[int, str] = {}
-
-    def one(number: int) -> None:
-        session = connection.session()
-        session.send([Part.of_text(f"task {number}")])
-        answers[number] = session.send([Part.of_text(f"echo {number}")]).text
-
-    threads = [threading.Thread(target=one, args=(n,)) for n in range(40)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == {n: str(n) for n in range(40)}

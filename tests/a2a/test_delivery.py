@@ -136,28 +136,14 @@ def test_no_message_is_delivered_twice_and_no_reward_is_wrong(hold: Hold, bindin
     assert [(r.status, r.error) for r in results if not r.success] == []
     assert_delivered_once(agent)
     again = {reason for r in results for reason in r.held_again}
-    assert {"reset after delivery", "HTTP 502", "HTTP 503", "HTTP 504", "answer broken off"} <= again
+    # A 503 that asks to come again is no promise; only after 429 the message is sent again within the conversation.
+    assert again == {"reset after delivery", "HTTP 502", "HTTP 503", "HTTP 504", "answer broken off"}
+    assert sum(r.wire.retries for r in results) > 0
     for result in results:
         # What was abandoned is still accounted for: its requests have another context or none.
         assert len({m.context_id for m in result.metrics if m.context_id}) <= len(result.held_again) + 1
         assert sum(m.error is not None for m in result.metrics) >= len(result.held_again)
         assert len(result.turn_latencies) == TURNS
-
-
-@pytest.mark.parametrize(
-    ("fault", "held_again"),
-    [
-        ("429 before", ()),
-        # That it asks to come again is no promise.
-        ("503 before", ("HTTP 503",)),
-        ("503", ("HTTP 503",)),
-    ],
-)
-def test_only_429_is_sent_again_within_the_conversation(hold: Hold, fault: str, held_again: tuple[str, ...]) -> None:
-    [result], agent = hold(lambda n: fault if n == 2 else "")
-    assert (result.success, result.held_again) == (True, held_again)
-    assert result.wire.retries == (fault == "429 before")
-    assert_delivered_once(agent)
 
 
 @pytest.mark.parametrize("redeliver", [0, 1, 2])

@@ -74,35 +74,25 @@ def test_it_starts_in_a_session_of_its_own_and_stops(tmp_path: Path, monkeypatch
         httpx.get(agent.card_url)
 
 
-def test_no_agent_outlives_its_parent(tmp_path: Path) -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(PARENT), ROOT], stdout=subprocess.PIPE, text=True, cwd=tmp_path
-    )
-    assert parent.stdout is not None
-    pid = int(parent.stdout.readline())
-    assert alive(pid)
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
-
-    assert wait_until(lambda: not alive(pid))
-
-
-@pytest.mark.slow
-def test_a_fork_that_keeps_the_pipe_open_keeps_no_agent_alive(tmp_path: Path) -> None:
-    script = textwrap.dedent(PARENT).replace(
-        "time.sleep(60)", "print(os.fork() or time.sleep(600), flush=True); os._exit(0)"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", script, ROOT], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
-    assert parent.stdout is not None
-    pid, fork = int(parent.stdout.readline()), int(parent.stdout.readline())
-    assert parent.wait() == 0
-    gone, open_still = wait_until(lambda: not alive(pid)), alive(fork)
-    os.kill(fork, signal.SIGKILL)
-    parent.stdout.close()
-
+@pytest.mark.parametrize("forks", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_no_agent_outlives_its_parent_although_a_fork_keeps_the_pipe_open(tmp_path: Path, forks: bool) -> None:
+    forking = "print(os.fork() or time.sleep(600), flush=True); os._exit(0)"
+    script = textwrap.dedent(PARENT).replace("time.sleep(60)", forking if forks else "time.sleep(60)")
+    with subprocess.Popen(
+        [sys.executable, "-c", script, ROOT], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        fork = int(parent.stdout.readline()) if forks else None
+        assert forks or alive(pid)
+        if not forks:
+            parent.kill()
+        parent.wait()
+        gone = wait_until(lambda: not alive(pid))
+        if fork is not None:
+            assert alive(fork)
+            os.kill(fork, signal.SIGKILL)
     assert gone
-    assert open_still
 
 
 PARENT = """

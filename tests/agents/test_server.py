@@ -107,21 +107,16 @@ class TestReplies:
 
         assert caught.value.state == "rejected"
 
-    def test_the_same_message_again_gets_the_same_answer(self, oracle: Served) -> None:
-        first = send(oracle, "m1")
-        again = send(oracle, "m1", first["contextId"])
-        later = send(oracle, "m2", first["contextId"])
-
-        assert again["parts"] == first["parts"] != later["parts"]
-
-    def test_without_dedupe_it_is_a_new_message(self) -> None:
-        with served("oracle?dedupe=off") as agent:
+    @pytest.mark.parametrize("dedupe", ["on", "off"])
+    def test_the_same_message_again_gets_the_same_answer_unless_that_is_off(self, dedupe: str) -> None:
+        with served(f"oracle?dedupe={dedupe}") as agent:
             first = send(agent, "m1")
             again = send(agent, "m1", first["contextId"])
+            later = send(agent, "m2", first["contextId"])
 
-        assert again["parts"] != first["parts"]
+        assert (again["parts"] == first["parts"]) == (dedupe == "on")
+        assert later["parts"] != first["parts"]
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("streaming", ["on", pytest.param("off", marks=pytest.mark.slow)])
     def test_a_turn_can_be_cancelled_and_the_agent_goes_on(self, connect: Connect, streaming: str) -> None:
         with start_builtin("oracle?latency=3600&reply=task") as agent:
