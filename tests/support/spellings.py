@@ -22,6 +22,7 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "every \\u": lambda s: "".join(f"\\u{ord(c):04X}" for c in s),
     "HTML": html.escape,
     "entities": lambda s: "".join(f"&#{ord(c)};" for c in s),
+    "entities, hexadecimal": lambda s: "".join(f"&#x{ord(c):x};" for c in s),
     "repr": lambda s: repr(s)[1:-1],
     "base64": lambda s: base64.b64encode(s.encode()).decode(),
     "base64, URL-safe": lambda s: base64.urlsafe_b64encode(s.encode()).decode().rstrip("="),
