@@ -47,7 +47,10 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "evaluate": (
         ("benchmarks/tau2/evaluate",),
-        tuple(f"benchmarks/tau2/test_{n}.py" for n in ("evaluate", "rescore", "shortcuts", "agent", "extra_turn")),
+        tuple(
+            f"benchmarks/tau2/test_{n}.py"
+            for n in ("evaluate", "rescore", "importing", "shortcuts", "agent", "extra_turn")
+        ),
     ),
     "crm": (
         tuple(f"benchmarks/crmarena/{name}" for name in ("score/__init__", "score/answers", "episode", "actions"))

@@ -14,6 +14,7 @@ from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.registry import Suite
+from pytest_a2a_bench.benchmarks.tau2 import upstream
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, UserFault
@@ -30,8 +31,14 @@ def some(some: list[TrialResult]) -> list[TrialResult]:
 
 
 def test_the_same_evaluators_give_the_same_rewards(
-    some: list[TrialResult], run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    some: list[TrialResult],
+    run: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # No judge is asked, and what asks models takes seconds to import.
+    monkeypatch.setattr(upstream, "load_litellm", Mock(side_effect=ImportError))
     (tmp_path / "again").mkdir()
     assert main(["gate", "--rescore", str(run), "-o", str(tmp_path / "again")]) == 0
     assert "3 trials: 0 rewards changed, 3 are the same, 0 not evaluated" in capsys.readouterr().out
