@@ -104,6 +104,7 @@ def test_usage_and_metrics(wired: AgentConnection) -> None:
     assert metric.latency_ms > 0
 
 
+@pytest.mark.slow
 def test_turn_timeout_names_the_seconds(wired: AgentConnection) -> None:
     session = wired.session()
     started = time.monotonic()
@@ -112,6 +113,7 @@ def test_turn_timeout_names_the_seconds(wired: AgentConnection) -> None:
     assert time.monotonic() - started < 30  # what the agent would have taken
 
 
+@pytest.mark.slow
 def test_cancel_from_another_thread(wired: AgentConnection) -> None:
     wired.card()
     session = wired.session()

@@ -46,6 +46,7 @@ def finished(oracle: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     runs.close()
 
 
+@pytest.mark.slow
 def test_from_the_agents_url_to_what_it_means(new_runs: Callable[..., Runs], options: AdkOptions, oracle: str) -> None:
     model = scripted(
         call("register_agent", endpoint=oracle),

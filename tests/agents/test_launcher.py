@@ -105,6 +105,7 @@ PARENT = """
 """
 
 
+@pytest.mark.slow
 def test_an_agent_that_dies_at_its_start_says_why() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigurationError) as caught:
         start_builtin(f"noop?port={taken.getsockname()[1]}")

@@ -148,6 +148,7 @@ class TestCard:
         assert ("url" in card) is (protocol == "0.3")
         assert (other["error"]["code"], rest.status_code) == (-32601, 404)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("transport", ["jsonrpc", "rest", "grpc"])
     def test_only_one_transport(self, connect: Connect, transport: str) -> None:
         with served(f"oracle?transport={transport}") as agent:

@@ -20,6 +20,7 @@ from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.config.settings import Settings
 
 
+@pytest.mark.slow
 def test_waiting_for_an_agent_is_said_and_ends_with_the_time(tmp_path: Path) -> None:
     gone = "http://127.0.0.1:9/"
     with served(Terms(tmp_path / "r", guard=LOCAL, seconds=6)) as url:
@@ -56,6 +57,7 @@ def test_no_assessment_costs_more_than_allowed(tmp_path: Path) -> None:
     assert numbers['a2a_assessor_tokens_total{direction="input",of="agent"}'] == round(cost / 0.2) * 5
 
 
+@pytest.mark.slow
 def test_no_conversation_has_more_steps_than_allowed(tmp_path: Path) -> None:
     with (
         raw_agent(saying("Wait.")) as agent,

@@ -140,6 +140,7 @@ def test_logs_tell_of_each_step_and_of_no_word(
         assert not [name for name in numbers if secret in name]
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_what_was_done_and_actions_are_logged_without_what_was_asked(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

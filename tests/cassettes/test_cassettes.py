@@ -63,6 +63,7 @@ UPDATES = st.builds(StatusUpdate, MAYBE, MAYBE, MAYBE, st.none() | MESSAGES, st.
 PIECES = st.builds(ArtifactUpdate, MAYBE, MAYBE, ARTIFACTS, st.booleans(), OBJECT, st.booleans())
 
 
+@pytest.mark.slow
 @given(MESSAGES | TASKS | UPDATES | PIECES)
 def test_every_event_comes_back(event: InEvent) -> None:
     assert read_event(json.loads(json.dumps(write_event(event)))) == event
@@ -202,6 +203,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str]
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("transport", "streaming"), WIRES)
 def test_a_recording_is_replayed_without_the_agent(
     recordings: dict[tuple[str, str], Recording], transport: str, streaming: str

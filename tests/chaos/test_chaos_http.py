@@ -167,6 +167,7 @@ def states(seen: Seen) -> list[str]:
     return [task["status"]["state"].removeprefix("TASK_STATE_") for task in tasks]
 
 
+@pytest.mark.slow
 @in_one_test("transport", TRANSPORTS)
 @in_one_test("stream", [False, True])
 @in_one_test(("fault", "worked"), [("reset", []), ("after-delivery", ["m-1"])])
@@ -233,6 +234,7 @@ def test_events_come_as_they_are_twice_or_out_of_order(fault: str | None, expect
     assert (states(seen), seen.status, seen.error, worked) == (expected, 200, None, ["m-1"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 def test_ids_are_others(stream: bool) -> None:
     def answer(fault: str, context: str | None = None) -> dict[str, Any]:

@@ -142,6 +142,7 @@ def test_only_the_chosen_command_is_imported() -> None:
     assert found.isdisjoint({"pytest", "tau2", "litellm", "uvicorn"})
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -224,6 +225,7 @@ class TestDoctor:
         assert shown == set(project["optional-dependencies"]) - {"dev", "docs", "tau2-lite"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "completion"), [("a2a-bench ga", "gate "), ("a2a-bench gate --write-b", "--write-baseline ")]
 )

@@ -190,6 +190,7 @@ def statuses(results: dict[str, dict[str, Any]]) -> dict[str, str]:
     return {name: result["status"] for name, result in results.items()}
 
 
+@pytest.mark.slow
 def test_prefixes_are_used_where_the_agent_knows_them(url: str, files: Path) -> None:
     found = judged(url, files, [DONE, ASKED, STREAMED, unknown(), CARD], "--set", f"acts-behaviors={files}/known.yaml")
     assert statuses(found) == {

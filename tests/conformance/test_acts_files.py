@@ -189,6 +189,7 @@ def test_rules_beyond_types(tmp_path: Path, text: str, message: str) -> None:
     assert message in problem(write(tmp_path, text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ours", ["SEND-003", "DECLARED"])
 def test_an_id_of_ours_is_refused(tmp_path: Path, ours: str) -> None:
     with pytest.raises(ConfigurationError, match=f"mine.acts.yaml:8: '{ours}': the id is one of this package's own"):

@@ -198,6 +198,7 @@ def test_plain_http_on_a_public_address() -> None:
     assert faults(results) == {"AUTH-010[JSONRPC]": "failed"}
 
 
+@pytest.mark.slow
 def test_a_configuration_without_an_id_is_not_asked_for_as_another_user() -> None:
     with start_faulty("push-no-id", "guarded") as agent:
         verdict = asyncio.run(judge_url(agent.url, ids=["AUTH-007"]))

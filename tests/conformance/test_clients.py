@@ -565,6 +565,7 @@ def test_a_report_has_every_format() -> None:
     assert [format for format in FORMATS if "DM-004" not in render(report, format)] == []
 
 
+@pytest.mark.slow
 def test_the_cards_are_right() -> None:
     names = [(), *((c,) for c in CARDS if c != "unknown-fields"), ("1.0",), ("0.3",), ("GRPC",)]
     with ObservedAgent() as agent:
@@ -658,6 +659,7 @@ def test_a_report_that_cannot_be_written_is_said_before_a_client_comes(
     assert f"-o {tmp_path / 'file' / 'report'}: cannot be written" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_a_signal_ends_the_command_and_nobody_came(number: signal.Signals) -> None:
     command = [sys.executable, "-m", "pytest_a2a_bench.cli", "check", "--client", "127.0.0.1:0"]

@@ -109,6 +109,7 @@ def test_a_transparent_proxy_changes_nothing() -> None:
         assert pair.summary(results).startswith("the gateway changed nothing in ")
 
 
+@pytest.mark.slow
 def test_a_subscription_that_arrives_when_the_task_has_ended_shows_nothing() -> None:
     def delay(message: Message) -> None:
         if method(message) == "SubscribeToTask":

@@ -320,6 +320,7 @@ async def judge_missing(where: str) -> list[CheckResult]:
             return [r for r in fold(found) if r.binding == binding]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["nobody", "web", "moved", "grpc", "other"])
 def test_an_interface_that_is_not_there_fails_the_rule_of_the_card_alone(where: str) -> None:
     results = asyncio.run(judge_missing(where))

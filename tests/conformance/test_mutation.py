@@ -252,6 +252,7 @@ def test_each_finding_of_a_check_names_the_answers_that_show_it() -> None:
     assert silent == []
 
 
+@pytest.mark.slow
 def test_an_agent_without_contexts_is_not_told_of_messages_that_were_not_sent() -> None:
     groups = {"multi-turn", "send", "get-task", "list-tasks"}
     results = {r.requirement.id: r for r in judged(FAULTS["task-no-context"], groups=groups)}

@@ -180,6 +180,7 @@ def judge(place: BindAddress) -> tuple[CheckResult, ...]:
         return asyncio.run(collect(targets, select=lambda p: p.requirement.id in IDS))
 
 
+@pytest.mark.slow
 def test_one_port_serves_the_checks_of_all_bindings() -> None:
     port = free_port()
     results = judge(BindAddress("127.0.0.1", port, f"http://localhost:{port}/under/here"))

@@ -187,6 +187,7 @@ FOREIGN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FOREIGN)
 @FEW
 @given(name=st.sampled_from(NAMED), arguments=ARGUMENTS)
@@ -197,6 +198,7 @@ def test_any_call_in_a_foreign_form_is_read_and_noted(form: str, name: str, argu
     assert {f.rule for f in reply.findings} == {"foreign-call-syntax"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FOREIGN)
 @FEW
 @given(arguments=ARGUMENTS, opened=st.sampled_from(["<think>", "<reasoning>", "[THINK]"]), words=st.just("") | WORDS)

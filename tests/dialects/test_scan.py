@@ -245,6 +245,7 @@ def test_opening_tags_that_nothing_closes_are_counted() -> None:
     assert shapes == ["tagged", "bare"]
 
 
+@pytest.mark.slow
 def test_a_search_that_is_given_up_says_so() -> None:
     blocks = list(find_blocks("{x}" * 5_000))
     assert blocks[-1].exhausted

@@ -84,6 +84,7 @@ class TestTelling:
         assert message["agent_card"] == "File not found."
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
 
+    @pytest.mark.slow
     def test_an_agent_that_crashes_says_why_and_each_reset_tries_again(self, control: Control) -> None:
         at = control("crash")
         for number in range(1, 4):
@@ -111,6 +112,7 @@ class TestStop:
 
 
 class TestReset:
+    @pytest.mark.slow
     def test_a_reset_in_mid_request_ends_it_and_later_ones_are_answered(self, at: Controlled) -> None:
         with concurrent.futures.ThreadPoolExecutor(1) as pool, at.http.stream("GET", at.to("/sse")) as stream:
             lines = stream.iter_lines()
@@ -135,6 +137,7 @@ class TestReset:
 
         assert not listens(first)
 
+    @pytest.mark.slow
     def test_child_processes_of_an_agent_are_killed_with_it(self, control: Control) -> None:
         at = control("daemon")
         at.wait("running")

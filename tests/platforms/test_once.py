@@ -162,6 +162,7 @@ num_tasks = 4
     assert json.loads(output.read_text())["participants"] == {"agent": "0190-of-the-file"}
 
 
+@pytest.mark.slow
 def test_an_agent_of_a_controller_is_reset_first(control: Control) -> None:
     at = control()
     at.wait("running")

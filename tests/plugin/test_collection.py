@@ -73,6 +73,7 @@ def test_what_is_chosen(bench: Bench, arguments: tuple[str, ...], count: int, ow
         assert "deselected" not in result.stdout.str()
 
 
+@pytest.mark.slow
 def test_words_of_long_task_ids_are_keywords(bench: Bench) -> None:
     without = ids(bench("--co", "-q", *ORACLE, "-k", "telecom and not mms"))
     tasks = [task.task_id for task in index.load_tasks("telecom", "base")]
@@ -106,6 +107,7 @@ def test_an_endpoint_from_the_environment_adds_nothing(bench: Bench, monkeypatch
     assert len(ids(bench("--co", "-q", "-k", "airline"))) == 1
 
 
+@pytest.mark.slow
 def test_the_id_of_all_modules(bench: Bench) -> None:
     found = ids(bench("--co", "-q", *ORACLE, "a2a"))
     checks = [i for i in found if i.startswith(("a2a/card", "a2a/protocol"))]
@@ -140,6 +142,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_of_projects(pytester: pytest.Pytester, bench: Bench, layout: str) -> None:
     venv = bench.mkdir(".venv")

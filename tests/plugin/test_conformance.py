@@ -162,6 +162,7 @@ def test_an_undeclared_binding_is_one_skip(bench: Bench) -> None:
     result.stdout.fnmatch_lines(["SKIPPED [[]1[]] *the card declares no GRPC interface of version 1.0"])
 
 
+@pytest.mark.slow
 def test_protocol_and_transport_narrow_it_down(bench: Bench) -> None:
     with served("noop") as agent:
         run = ("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "DM-001 or DM-003", "-v")
@@ -254,6 +255,7 @@ def test_a_gateway_has_an_item_for_each_requirement(bench: Bench) -> None:
         assert not [line for line in ids(bench(*chosen, "--co", "-q")) if "gateway" in line]
 
 
+@pytest.mark.slow
 def test_what_follows_from_the_gateway_is_explained_by_it(bench: Bench) -> None:
     with behind(next(fault for fault in FAULTS if fault.name == "version lost")) as (judged, direct):
         result = bench(*judged, *direct, "-k", "JSONRPC and (GW-006 or GET-002)", "-rs")

@@ -55,6 +55,7 @@ def test_the_registry_knows_the_categories_without_the_benchmark() -> None:
     assert registry.load("crmarena").domains == CRM_DOMAINS
 
 
+@pytest.mark.slow
 def test_other_expressions_do_not_even_collect_it(bench: Bench) -> None:
     result = bench("--co", "-q", *ORACLE, "-k", "airline")
     result.stdout.fnmatch_lines(["50/287 tests collected (237 deselected)*"])
@@ -129,6 +130,7 @@ def test_markers_choose_categories_and_who_asks(bench: Bench) -> None:
     assert len(ids(bench("--co", "-q", "-m", "mini_interactive and knowledge_qa"))) == 10
 
 
+@pytest.mark.slow
 def test_collecting_builds_and_opens_nothing(bench: Bench) -> None:
     bench.makeconftest(
         """

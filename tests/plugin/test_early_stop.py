@@ -61,6 +61,7 @@ def test_a_floor_that_is_decided_ends_the_run_and_files_say_so(
     assert gate_of(desk, "min_pass_k[1]")["verdict"] == "inconclusive"
 
 
+@pytest.mark.slow
 def test_a_resumed_run_goes_on_in_the_same_order(desk: Bench) -> None:
     desk.tasks(named("ok"))
     options = ("--a2a-min-pass=0.5", "--a2a-trials=auto:1")
@@ -92,6 +93,7 @@ def pytest_runtest_setup(item):
     result.stdout.fnmatch_lines(["*could decide nothing early: *run.json is of another run (another)*"])
 
 
+@pytest.mark.slow
 def test_no_trial_begins_that_could_cost_more_than_is_left(desk: Bench) -> None:
 
     desk.tasks(" ".join(f"ok-0-x{i}" for i in range(30)))

@@ -144,6 +144,7 @@ def test_only_the_plain_assertion_is_a_miss(desk: Bench) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_miss_whose_group_is_known_to_its_worker_alone_is_not_lost(desk: Bench) -> None:
     module = desk.path / "desk.py"
     text = module.read_text().replace('"benchmark": "desk 1"', '"benchmark": "desk 1", "category": "keys"')

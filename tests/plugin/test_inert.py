@@ -42,6 +42,7 @@ def test_nothing_is_shown_or_written_without_us(bench: Bench) -> None:
     assert not (bench.path / "a2a-results").exists()
 
 
+@pytest.mark.slow
 def test_markers_options_and_names_of_settings_are_there_and_the_fixture_trial_is_the_projects(bench: Bench) -> None:
     bench.makepyfile("import pytest\n@pytest.mark.airline\ndef test_mine(): pass")
     assert bench("--strict-markers").ret == 0

@@ -61,6 +61,7 @@ def test_a_setting_of_another_benchmark_is_refused(shop: Bench) -> None:
     assert "suite 'shop': there is another setting 'crm-max-turns' already" in shop.refused().str()
 
 
+@pytest.mark.slow
 def test_its_categories_and_domain_choose_and_its_setting_is_one_like_any_other(
     shop: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,6 +81,7 @@ def test_the_built_in_agents_play_its_golds(shop: Bench) -> None:
     shop("--a2a-endpoint=builtin:readonly").assert_outcomes(passed=2, failed=1)
 
 
+@pytest.mark.slow
 def test_a_player_that_cannot_be_imported_is_named(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     (shop.path / "golds.py").write_text("import nowhere")
     monkeypatch.syspath_prepend(shop.path)

@@ -66,6 +66,7 @@ def a2a_client_config(a2a_client_config):
 """
 
 
+@pytest.mark.slow
 def test_data_beside_the_conversation_are_part_of_the_question(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.add_to_conftest(BESIDE)
     doors = ("BY_FIXTURE", "BY_HOOK", "BY_CONFIG")

@@ -56,6 +56,7 @@ def noticed(request):
     suite("-s", "--a2a-suite", "front").stdout.fnmatch_lines(["*NOTICED a2a/front::test_desk[[]ok-t0[]]"])
 
 
+@pytest.mark.slow
 def test_a_suite_from_an_installed_package(bench: Bench, noop_url: str) -> None:
     bench.makepyfile(desk=DESK, desk_suite=DESK_TEST)
     info = bench.mkdir("desk-1.dist-info")

@@ -119,6 +119,7 @@ def test_an_agent_that_is_gone(bench: Bench) -> None:
     assert "start the agent again" in result.stdout.str()
 
 
+@pytest.mark.slow
 @in_one_test("option", ["off", "1"])
 def test_trouble_of_an_agent_that_is_there_is_reported_of_each_trial(desk: Bench, option: str) -> None:
     desk.tasks(" ".join(f"down-0-{i}" for i in range(7)))
@@ -194,6 +195,7 @@ def test_a_model_that_is_busy_stops_no_run(bench: Bench, noop_url: str, monkeypa
 # -- time --
 
 
+@pytest.mark.slow
 def test_a_run_whose_time_is_up(desk: Bench) -> None:
     desk.tasks("ok-0 " + " ".join(f"ok-{3000 + i}" for i in range(6)))
     result = desk("--junitxml=j.xml", "-rs", "--a2a-run-timeout=1.5")

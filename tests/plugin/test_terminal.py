@@ -91,6 +91,7 @@ def test_nothing_evaluated_is_said(desk: Bench) -> None:
     assert "these results say nothing about the agent" in (desk.path / "run.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("-s",)])
 def test_progress_has_lines_of_its_own(
     desk: Bench, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
@@ -135,6 +136,7 @@ def test_trials_are_known_by_their_ids(nodeid: str, expected: bool) -> None:
     assert looks_like_trial(nodeid) is expected
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_what_ends_and_how_to_go_on(desk: Bench) -> None:
     desk.makepyfile(
         test_desk="""

@@ -43,6 +43,7 @@ def stored(directory: Path, outcomes: dict[str, list[int]], **provenance: Any) -
     return directory
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.dictionaries(

@@ -78,6 +78,7 @@ def test_one_task_is_fishers_exact_test(task: PairedTask) -> None:
     assert paired_p([task]) == pytest.approx(scipy.fisher_exact(table, alternative="less").pvalue)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(paired(), min_size=1, max_size=12))
 def test_an_interval_holds_the_drop_and_swapping_the_runs_turns_it_round(tasks: list[PairedTask]) -> None:

@@ -47,6 +47,7 @@ def test_the_whole_knows_what_the_tasks_of_every_part_are_about_and_a_lost_one_c
     assert "1 of 2 trials succeeded" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second", "refused"),
     [

@@ -105,6 +105,7 @@ def test_the_official_client_lists_and_calls(mode: str) -> None:
     assert trial.calls == [ToolCall("who", {"n": n}) for n in range(3)]
 
 
+@pytest.mark.slow
 def test_trials_at_once_reach_themselves_and_no_other() -> None:
     async def use(access: ToolAccess, others: list[ToolAccess]) -> list[str]:
         async with client_of(access) as client:

@@ -117,6 +117,7 @@ def test_replies_are_read_as_upstream_reads_them(reply: str, call: tuple[str, st
     assert [(c.name, next(iter(c.arguments.values()))) for c in decoded.calls] == ([call] if call else [])
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="<>/ab", max_size=30), st.lists(st.sampled_from(["<execute>", "</execute>", "x"]), max_size=6))
 def test_a_pair_of_tags_is_what_a_lazy_expression_finds(noise: str, tags: list[str]) -> None:
     text = (noise + "".join(tags)).strip()

@@ -148,6 +148,7 @@ def test_golds_policy_and_database_are_the_checkouts(checkout: Path, run_trials:
     assert result.provenance["variant"] == f"data of {name}"
 
 
+@pytest.mark.slow
 def test_two_editions_in_one_process_never_meet(tmp_path: Path) -> None:
     places = []
     for number in range(2):

@@ -83,6 +83,7 @@ def _call_argument(simulation: dict[str, Any]) -> None:
     next(m for m in simulation["messages"] if m.get("tool_calls"))["tool_calls"][0]["arguments"]["status"] = "pending"
 
 
+@pytest.mark.slow
 @in_one_test(
     ("change", "said"),
     [

@@ -53,6 +53,7 @@ def test_tau2_reads_it_and_computes_our_numbers(some: list[TrialResult], run: Pa
     assert exported["info"]["environment_info"]["policy"]
 
 
+@pytest.mark.slow
 def test_tau2s_viewer_and_submission_code_read_it(
     run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

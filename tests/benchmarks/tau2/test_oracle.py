@@ -66,6 +66,7 @@ def fresh_process(domain: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_earlier_writes_leave_nothing_in_a_new_environment(domain: str) -> None:
     tau2 = upstream.load()

@@ -180,6 +180,7 @@ def test_a_state_and_a_hash_are_compared_by_their_hashes() -> None:
     assert states[2] == changed.get_db_hash()
 
 
+@pytest.mark.slow
 def test_tools_are_made_once_and_are_what_tau2_makes() -> None:
     tau2 = upstream.load()
     for domain in DOMAINS:
@@ -194,6 +195,7 @@ def test_tools_are_made_once_and_are_what_tau2_makes() -> None:
             assert other._func.__self__ is second.tools
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "why"),
     [

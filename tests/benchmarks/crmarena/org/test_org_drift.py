@@ -40,6 +40,7 @@ def test_names_stay_apart(seed: int) -> None:
         assert len(set(walks)) == len(walks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", _LEVELS)
 def test_every_field_by_its_new_name(org: LocalOrg, level: DriftLevel) -> None:
     with closing(drifted(org, level, seed=3)) as changed:

@@ -519,6 +519,7 @@ def test_the_frame_shows_a_window_of_the_line(org: LocalOrg) -> None:
     assert 40 < len(excerpt) < 90
 
 
+@pytest.mark.slow
 def test_length_and_nesting_have_limits_and_lists_have_none(org: LocalOrg) -> None:
     with pytest.raises(OrgError, match="cannot be longer than"):
         org.run("SELECT Id FROM Case WHERE Status = '" + "x" * 100_000 + "'")
