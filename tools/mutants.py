@@ -66,7 +66,8 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         tuple(
             f"conformance/test_{n}.py"
-            for n in ("checks_auth", "checks_basic", "checks_operations", "checks_v03", "named_faults", "requirements")
+            for n in ("checks_alone", "requirements", "mutation", "named_faults", "grouping", "checks_v03")
+            + ("checks_auth", "checks_basic", "variants", "checks_operations", "obstacles")
         ),
     ),
 }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Mapping
-from types import SimpleNamespace
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,10 +12,9 @@ from one_test import in_one_test
 from scripted import Features, full_agent
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement
-from pytest_a2a_bench.conformance.checks import list_tasks, push, versioning
-from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Exchange
+from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult
 from pytest_a2a_bench.conformance.session.health import Pace
-from pytest_a2a_bench.conformance.wire.reply import ReplyError, SkipCheck, WireReply
+from pytest_a2a_bench.conformance.wire.reply import ReplyError
 
 GROUPS = ("get-task", "list-tasks", "multi-turn")
 # a2a-sdk 1.3.0 lists everything for a state that does not exist; protobuf has no form for such a name.
@@ -224,59 +221,6 @@ def test_a_slow_webhook_is_asked_about_alone_where_other_checks_keep_the_agent_b
     assert {"skipped"}.isdisjoint(r.outcome for r in results.values())
 
 
-@pytest.mark.parametrize(
-    ("kept", "deleted", "outcome"),
-    [("COMPLETED", "WORKING", ""), ("COMPLETED", "COMPLETED", "failed"), ("", "", "skipped")],
-)
-def test_a_deletion_is_judged_by_the_end_of_the_task(
-    kept: str, deleted: str, outcome: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def hook(state: str) -> Any:
-        event = {"statusUpdate": {"taskId": "t", "status": {"state": f"TASK_STATE_{state}"}}}
-        return SimpleNamespace(deliveries=[SimpleNamespace(json=event)] if state else [])
-
-    async def several(_: Any) -> Any:
-        return SimpleNamespace(hooks=(hook(kept), hook(deleted)), made=(None, None), deleted=None)
-
-    seen: list[str] = []
-    monkeypatch.setattr(push, "several", several)
-    context: Any = SimpleNamespace(fail=lambda *_: seen.append("failed"), skip=lambda _: seen.append("skipped"))
-    asyncio.run(push.deleting_one_ends_its_notifications(context))
-    assert "".join(seen) == outcome
-
-
-@pytest.mark.parametrize(
-    ("usual", "second", "outcome"), [("gone", "", "skipped"), ("", "", ""), ("", "gone", "failed")]
-)
-def test_a_connection_that_breaks_shows_nothing_of_the_version(
-    usual: str, second: str, outcome: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answers = [
-        WireReply(Exchange("GRPC", "GetTask", ""), problem=problem, error=VERSION) for problem in ("gone", second)
-    ]
-
-    async def ask(*_: Any) -> WireReply:
-        return answers.pop(0)
-
-    async def get_task(_: str) -> WireReply:
-        return WireReply(Exchange("GRPC", "GetTask", ""), problem=usual)
-
-    def skip(_: str) -> None:
-        raise SkipCheck
-
-    found: list[str] = []
-    monkeypatch.setattr(versioning, "ask", ask)
-    context: Any = SimpleNamespace(
-        requirement=requirement("GR-002"), binding="GRPC", version="1.0", unknown_id=str, get_task=get_task
-    )
-    context.skip, context.fail, context.expect_error = skip, lambda *_: found.append("failed"), lambda *_: True
-    try:
-        asyncio.run(versioning.refused(context))
-    except SkipCheck:
-        found.append("skipped")
-    assert "".join(found) == outcome
-
-
 def test_agents_elsewhere_cannot_reach_the_webhook() -> None:
     card = {
         "supportedInterfaces": [
@@ -288,46 +232,3 @@ def test_agents_elsewhere_cannot_reach_the_webhook() -> None:
     (result,) = results.values()
     assert result.outcome == "skipped"
     assert "192.0.2.1 cannot reach" in result.reason
-
-
-# -- the filter by status, where the list changes meanwhile --
-
-
-Tasks = Mapping[str, str]
-
-
-def status_findings(monkeypatch: pytest.MonkeyPatch, lists: list[Tasks], completed: Tasks) -> list[str]:
-    """Return the findings of the filter by status, where the whole context is listed several times.
-
-    :param lists: tasks of the context with their states, at each listing; the last one stays.
-    :param completed: tasks that the list of those that are COMPLETED has.
-    """
-    found: list[str] = []
-
-    async def walk(_: Any, size: int, status: str = "", **__: Any) -> list[Any]:
-        tasks = completed if status == "TASK_STATE_COMPLETED" else {} if status else lists.pop(0)
-        if not status and not lists:
-            lists.append(tasks)
-        listed = [{"id": key, "status": {"state": f"TASK_STATE_{state}"}} for key, state in tasks.items()]
-        return [SimpleNamespace(result={"tasks": listed})]
-
-    async def own(_: Any) -> tuple[str, list[str]]:
-        return "c", []
-
-    monkeypatch.setattr(list_tasks, "walk", walk)
-    monkeypatch.setattr(list_tasks, "own", own)
-    context: Any = SimpleNamespace(has_prompt=lambda _: False, fail=lambda text, *_, **__: found.append(text))
-    asyncio.run(list_tasks.status_filters(context))
-    return found
-
-
-ENDED = {"a": "COMPLETED"}
-
-
-def test_a_task_that_another_check_made_between_two_lists_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert status_findings(monkeypatch, [ENDED, ENDED | {"b": "COMPLETED"}], ENDED | {"b": "COMPLETED"}) == []
-
-
-@pytest.mark.parametrize("completed", [{}, ENDED | {"of another context": "COMPLETED"}], ids=["missing", "surplus"])
-def test_a_filter_that_does_not_filter_is_a_finding(monkeypatch: pytest.MonkeyPatch, completed: Tasks) -> None:
-    assert len(status_findings(monkeypatch, [ENDED], completed)) == 1
