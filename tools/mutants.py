@@ -66,8 +66,10 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         tuple(
             f"conformance/test_{n}.py"
-            for n in ("checks_alone", "requirements", "mutation", "named_faults", "grouping", "checks_v03")
-            + ("checks_auth", "checks_basic", "variants", "checks_operations", "obstacles")
+            for n in (
+                *("checks_alone", "requirements", "mutation", "named_faults", "grouping", "checks_v03"),
+                *("checks_auth", "checks_basic", "variants", "checks_operations", "obstacles"),
+            )
         ),
     ),
 }
