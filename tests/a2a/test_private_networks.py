@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 from private_network import Place, ask, config_of, forward_proxy, grpc_card
-from raw_agent import MESSAGE, fine, raw_agent
+from raw_agent import MESSAGE, fine, raw_agent, say
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.conformance.target import targets_of
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, TransportError
-from pytest_a2a_bench.model import Part
 
 Open = Callable[..., AgentConnection]
 LAST = "as the last resort, --a2a-set verify-ssl=off accepts any certificate"
@@ -37,10 +36,6 @@ def opened() -> Iterator[Open]:
         connection.close()
 
 
-def say(connection: AgentConnection) -> str:
-    return connection.session().send([Part.of_text("hello")]).text
-
-
 def refusal(connection: AgentConnection) -> str:
     with pytest.raises(EndpointUnreachableError) as caught:
         say(connection)
@@ -53,9 +48,9 @@ def refusal(connection: AgentConnection) -> str:
 def test_an_authority_of_ones_own_is_trusted_when_it_is_named(place: Place, opened: Open) -> None:
     with raw_agent(fine, tls=place.server(), host="localhost") as agent:
         message = refusal(opened(agent.url))
-        assert say(opened(agent.url, ca=str(place.ca))) == "fine"
-        assert say(opened(agent.url, {"SSL_CERT_FILE": str(place.ca)})) == "fine"
-        assert say(opened(agent.url, verify_ssl=False)) == "fine"
+        assert say(opened(agent.url, ca=str(place.ca))).text == "fine"
+        assert say(opened(agent.url, {"SSL_CERT_FILE": str(place.ca)})).text == "fine"
+        assert say(opened(agent.url, verify_ssl=False)).text == "fine"
 
     assert "the certificate of localhost is not trusted" in message
     assert message.index("--a2a-ca FILE") < message.index("--a2a-ca system") < message.index("--a2a-set verify-ssl=off")
@@ -81,7 +76,7 @@ def test_the_trust_store_of_the_system(place: Place, opened: Open, monkeypatch: 
         # This is where OpenSSL, and so a system's store, is told to look.
         monkeypatch.setenv("SSL_CERT_FILE", str(place.ca))
         for url in (agent.url, grpc_agent.url):
-            assert say(opened(url, dict(os.environ), ca="system", proxy="none")) == "fine"
+            assert say(opened(url, dict(os.environ), ca="system", proxy="none")).text == "fine"
         with pytest.raises(ConfigurationError, match="--a2a-ca FILE"):
             say(opened(grpc_agent.url, verify_ssl=False))
 
@@ -128,10 +123,10 @@ def test_a_server_asks_for_a_certificate(place: Place, opened: Open, tmp_path: P
     secret = {"MY_KEY": place.key.read_text(), "MY_PHRASE": Place.PASSPHRASE}
     with raw_agent(fine, tls=place.server(asks=True), host="localhost") as agent:
         message = refusal(opened(agent.url, ca=str(place.ca)))
-        assert say(opened(agent.url, **shown, client_key=str(place.key))) == "fine"
-        assert say(opened(agent.url, secret, **shown, client_key_env="MY_KEY")) == "fine"
+        assert say(opened(agent.url, **shown, client_key=str(place.key))).text == "fine"
+        assert say(opened(agent.url, secret, **shown, client_key_env="MY_KEY")).text == "fine"
         locked = {"client_key": str(place.locked), "client_passphrase_env": "MY_PHRASE"}
-        assert say(opened(agent.url, secret, **shown, **locked)) == "fine"
+        assert say(opened(agent.url, secret, **shown, **locked)).text == "fine"
         theirs = {"client_cert": str(stranger.cert), "client_key": str(stranger.key)}
         assert "refuses our certificate" in refusal(opened(agent.url, ca=str(place.ca), **theirs))
 
@@ -146,7 +141,7 @@ def test_our_certificate_stays_with_the_origin_that_the_user_named(place: Place,
             message = refusal(opened(agent.url, **shown))
             assert "asks for a client certificate" in message
             assert f"if you trust it, set A2A_ALLOWED_ORIGINS={other.url}" in message
-            assert say(opened(agent.url, {"A2A_ALLOWED_ORIGINS": other.url}, **shown)) == "fine"
+            assert say(opened(agent.url, {"A2A_ALLOWED_ORIGINS": other.url}, **shown)).text == "fine"
 
 
 # -- proxies --
@@ -157,12 +152,12 @@ def test_a_proxy_of_the_environment_is_used_but_not_to_this_machine(place: Place
     with forward_proxy() as proxy, raw_agent(fine, tls=place.server(*names), host="agent.internal") as agent:
         port = agent.url.rpartition(":")[2]
         environ = {"HTTPS_PROXY": proxy.url}
-        assert say(opened(agent.url, environ, ca=str(place.ca))) == "fine"
+        assert say(opened(agent.url, environ, ca=str(place.ca))).text == "fine"
         assert set(proxy.asked) == {f"CONNECT agent.internal:{port}"}
         # The card names agent.internal, which only the proxy knows.
         agent.card["supportedInterfaces"][0]["url"] = f"https://localhost:{port}/rpc"
         proxy.asked.clear()
-        assert say(opened(f"https://localhost:{port}", environ, ca=str(place.ca))) == "fine"
+        assert say(opened(f"https://localhost:{port}", environ, ca=str(place.ca))).text == "fine"
         assert proxy.asked == []
 
 
@@ -170,7 +165,7 @@ def test_a_proxy_of_the_environment_is_used_but_not_to_this_machine(place: Place
 def test_a_request_without_tls_goes_through_a_proxy(opened: Open, environ: dict[str, str]) -> None:
     with forward_proxy() as proxy, raw_agent(fine, host="agent.internal") as agent:
         environ = {name: value.replace("URL", proxy.url) for name, value in environ.items()}
-        assert say(opened(agent.url, environ, proxy="env" if environ else proxy.url)) == "fine"
+        assert say(opened(agent.url, environ, proxy="env" if environ else proxy.url)).text == "fine"
         assert f"POST {agent.url}/rpc" in proxy.asked
 
 
@@ -178,7 +173,7 @@ def test_a_proxy_that_wants_a_password(place: Place, opened: Open) -> None:
     server = place.server("agent.internal")
     with forward_proxy("me:pass-word-1") as proxy, raw_agent(fine, tls=server, host="agent.internal") as agent:
         known = {"HTTPS_PROXY": proxy.url.replace("//", "//me:pass-word-1@")}
-        assert say(opened(agent.url, known, ca=str(place.ca))) == "fine"
+        assert say(opened(agent.url, known, ca=str(place.ca))).text == "fine"
         wrong = opened(agent.url, {"HTTPS_PROXY": proxy.url.replace("//", "//me:guess-work-2@")}, ca=str(place.ca))
         message = refusal(wrong)
         with raw_agent(fine, host="agent.internal") as plain:
@@ -202,7 +197,7 @@ def test_netrc_is_never_read(opened: Open, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
     with raw_agent(fine) as agent:
-        assert say(opened(agent.url)) == "fine"
+        assert say(opened(agent.url)).text == "fine"
         assert all("authorization" not in request.headers for request in agent.requests)
 
 
@@ -214,10 +209,10 @@ def test_grpc_with_authority_certificate_and_proxy(place: Place, opened: Open, t
     shown = {"client_cert": str(place.cert), "client_key": str(place.locked), "client_passphrase_env": "MY_PHRASE"}
     with place.grpc_agent(asks=True) as (address, _), raw_agent(fine, grpc_card(address)) as agent:
         origins = {"A2A_ALLOWED_ORIGINS": f"https://{address}"}
-        assert say(opened(agent.url, {**phrase, **origins}, ca=str(place.ca), **shown)) == "fine"
+        assert say(opened(agent.url, {**phrase, **origins}, ca=str(place.ca), **shown)).text == "fine"
         only = {"SSL_CERT_DIR": str(tmp_path)}
         (tmp_path / "own.pem").write_bytes(place.ca.read_bytes())
-        assert say(opened(agent.url, {**phrase, **origins, **only}, **shown)) == "fine"
+        assert say(opened(agent.url, {**phrase, **origins, **only}, **shown)).text == "fine"
         message = refusal(opened(agent.url, {**phrase, **origins}, **shown))
         assert "is not trusted" in message
         assert message.index("--a2a-ca") < message.index("--a2a-set verify-ssl=off")
@@ -227,10 +222,10 @@ def test_grpc_goes_through_a_proxy_but_not_to_this_machine(place: Place, opened:
     with forward_proxy() as proxy, place.grpc_agent("127.0.0.1", "agent.internal") as (address, _):
         port = address.rpartition(":")[2]
         with raw_agent(fine, grpc_card(f"agent.internal:{port}")) as agent:
-            assert say(opened(agent.url, {"HTTPS_PROXY": proxy.url}, ca=str(place.ca))) == "fine"
+            assert say(opened(agent.url, {"HTTPS_PROXY": proxy.url}, ca=str(place.ca))).text == "fine"
         assert proxy.asked == [f"CONNECT agent.internal:{port}"]
         with raw_agent(fine, grpc_card(address)) as agent:
-            assert say(opened(agent.url, {"HTTPS_PROXY": proxy.url}, ca=str(place.ca))) == "fine"
+            assert say(opened(agent.url, {"HTTPS_PROXY": proxy.url}, ca=str(place.ca))).text == "fine"
         assert len(proxy.asked) == 1
 
 

@@ -12,7 +12,6 @@ import re
 import ssl
 import urllib.parse
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent import futures
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +19,11 @@ from typing import Any
 
 import grpc
 import trustme
-from a2a.types import a2a_pb2, a2a_pb2_grpc
+from a2a.types import a2a_pb2
 from cryptography.hazmat.primitives import serialization
 from in_thread import served_in_thread
 from raw_agent import RawAgent, Request, fine, raw_agent, response
+from raw_grpc import raw_grpc
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
@@ -112,23 +112,15 @@ class Place:
         credentials = grpc.ssl_server_credentials([pair], self.authority.cert_pem.bytes() if asks else None, asks)
         calls: list[Any] = []
 
-        class Servicer(a2a_pb2_grpc.A2AServiceServicer):
-            def SendMessage(self, request: Any, context: Any) -> Any:
-                calls.append(dict(context.invocation_metadata()))
-                if token and calls[-1].get("authorization") != f"Bearer {token}":
-                    context.abort(grpc.StatusCode.UNAUTHENTICATED, "who are you?")
-                part = a2a_pb2.Part(text="fine")
-                message = a2a_pb2.Message(message_id="m", role=a2a_pb2.ROLE_AGENT, parts=[part])
-                return a2a_pb2.SendMessageResponse(message=message)
+        def answer(_: bytes, context: Any) -> bytes:
+            calls.append(dict(context.invocation_metadata()))
+            if token and calls[-1].get("authorization") != f"Bearer {token}":
+                context.abort(grpc.StatusCode.UNAUTHENTICATED, "who are you?")
+            message = a2a_pb2.Message(message_id="m", role=a2a_pb2.ROLE_AGENT, parts=[a2a_pb2.Part(text="fine")])
+            return bytes(a2a_pb2.SendMessageResponse(message=message).SerializeToString())
 
-        server = grpc.server(futures.ThreadPoolExecutor(2))
-        a2a_pb2_grpc.add_A2AServiceServicer_to_server(Servicer(), server)  # type: ignore[no-untyped-call]
-        port = server.add_secure_port("127.0.0.1:0", credentials)
-        server.start()
-        try:
-            yield f"127.0.0.1:{port}", calls
-        finally:
-            server.stop(None).wait()
+        with raw_grpc(answer, credentials) as address:
+            yield address, calls
 
 
 def grpc_card(address: str) -> dict[str, Any]:
@@ -234,7 +226,6 @@ class Authority:
     :param refuse: an answer instead of a token.
     """
 
-    lifetime: float | None = 3600
     valid: set[str] = field(default_factory=set)
     asked: list[dict[str, str]] = field(default_factory=list)
     refuse: bytes | None = None
@@ -252,8 +243,7 @@ class Authority:
             return response({"error": "invalid_client", "error_description": "who is this?"}, "401 Unauthorized")
         token = f"access-token-number-{len(self.asked)}"
         self.valid.add(token)
-        answer = {"access_token": token, "token_type": "Bearer"}
-        return response({**answer, **({} if self.lifetime is None else {"expires_in": self.lifetime})})
+        return response({"access_token": token, "token_type": "Bearer", "expires_in": 3600})
 
     def serve(self, request: Request) -> bytes:
         """Be the agent and, at ``/token``, its token endpoint."""

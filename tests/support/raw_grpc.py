@@ -17,10 +17,11 @@ def insecure_card(address: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def raw_grpc(answer: Callable[[bytes, Any], bytes]) -> Iterator[str]:
-    """Serve gRPC without TLS; gives ``HOST:PORT``.
+def raw_grpc(answer: Callable[[bytes, Any], bytes], credentials: grpc.ServerCredentials | None = None) -> Iterator[str]:
+    """Serve gRPC; gives ``HOST:PORT``.
 
     :param answer: gets a call's request and its context, and returns the reply as bytes.
+    :param credentials: of TLS; None is without.
     """
 
     class Service(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio comes without types
@@ -28,7 +29,8 @@ def raw_grpc(answer: Callable[[bytes, Any], bytes]) -> Iterator[str]:
             return grpc.unary_unary_rpc_method_handler(answer)
 
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(2), handlers=[Service()])
-    port = server.add_insecure_port("127.0.0.1:0")
+    where = "127.0.0.1:0"
+    port = server.add_secure_port(where, credentials) if credentials else server.add_insecure_port(where)
     server.start()
     try:
         yield f"127.0.0.1:{port}"
