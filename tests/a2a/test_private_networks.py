@@ -24,7 +24,6 @@ LAST = "as the last resort, --a2a-set verify-ssl=off accepts any certificate"
 
 @pytest.fixture
 def opened() -> Iterator[Open]:
-    """Open connections as settings and an environment ask for them."""
     found: list[AgentConnection] = []
 
     def open_one(endpoint: str, environ: dict[str, str] | None = None, **settings: Any) -> AgentConnection:

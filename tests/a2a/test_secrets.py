@@ -145,7 +145,6 @@ def test_a_card_that_echoes_the_token_is_hidden(connect: Connect, caplog: pytest
 
 
 def refuse(_: bytes, context: Any) -> bytes:
-    """Say with what a call came."""
     context.abort(grpc.StatusCode.UNAUTHENTICATED, str(dict(context.invocation_metadata())))
     raise AssertionError
 

@@ -12,7 +12,6 @@ from pytest_a2a_bench.adk.runs import Runs, Tools
 
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[str]:
-    """URL of an oracle in this process."""
     with served("oracle") as agent:
         yield agent.url
 

@@ -36,7 +36,6 @@ def begin(tools: Tools, *arguments: Any, **named: Any) -> str:
 
 
 def slow_agent(seconds: float = 60.0) -> Any:
-    """An agent that is still thinking while a test looks."""
     return served(f"oracle?latency={seconds}")
 
 

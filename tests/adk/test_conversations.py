@@ -28,7 +28,6 @@ def call(name: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
 
 
 def with_run(name: str, **arguments: Any) -> Callable[[Any], tuple[str, dict[str, Any]]]:
-    """A call with the run_id that run_evaluation returned."""
     return lambda request: (name, {"run_id": RUN_ID(request), **arguments})
 
 

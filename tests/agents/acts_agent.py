@@ -39,8 +39,6 @@ _PREFIX = re.compile(r"tck(?:-[a-z]+)+")
 
 
 class ActsExecutor(AgentExecutor):
-    """Obeys the prefix of a task's first message."""
-
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         assert context.message is not None
         said = context.get_user_input()
@@ -100,6 +98,5 @@ def _text_of(message: Message) -> str:
 
 @contextlib.contextmanager
 def acts_agent(features: served.Features | None = None) -> Iterator[str]:
-    """Serve on ephemeral ports, in a thread with its own event loop; gives the URL."""
     with served.full_agent(features, ActsExecutor()) as url:
         yield url

@@ -12,7 +12,6 @@ from raw_agent import Answer, Request, raw_agent, rpc, stream_head
 
 
 def make_card(url: str) -> dict[str, Any]:
-    """Return a card with one JSON-RPC interface that streams."""
     return {
         "name": "broken",
         "description": "Answers what a test tells it to.",

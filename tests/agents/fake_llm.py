@@ -29,7 +29,6 @@ Script = Iterable[Step] | Callable[[dict[str, Any]], Step]
 
 
 def say(text: str, **more: Any) -> Step:
-    """An answer in words."""
     return {"text": text, **more}
 
 
@@ -39,7 +38,6 @@ def call(name: str, arguments: Mapping[str, Any] | str, **more: Any) -> Step:
 
 
 def status(code: int, **headers: str) -> Step:
-    """An error answer."""
     return {"status": code, "headers": {name.replace("_", "-"): value for name, value in headers.items()}}
 
 
@@ -95,7 +93,6 @@ class FakeLLM(HttpServer):
 
 
 def completion(request: Mapping[str, Any], step: Step) -> dict[str, Any]:
-    """The JSON of a chat completion."""
     message: dict[str, Any] = {"role": "assistant", "content": step.get("text")}
     if step.get("calls"):
         message["tool_calls"] = [_tool_call(made, index) for index, made in enumerate(step["calls"])]

@@ -26,7 +26,6 @@ class Brain:
         self._turns: dict[str, int] = defaultdict(int)
 
     def answer(self, context_id: str, text: str) -> str:
-        """Return the next thing to say."""
         self._turns[context_id] += 1
         turn = self._turns[context_id]
         call = _find_call(text) if turn == 1 else None

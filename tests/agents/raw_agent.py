@@ -23,7 +23,6 @@ HELLO = [Part.of_text("hello")]
 
 
 def task(state: str, **fields: Any) -> dict[str, Any]:
-    """Return a task in a state, such as ``WORKING``."""
     return {"id": "t1", "contextId": "c1", "status": {"state": f"TASK_STATE_{state}"}, **fields}
 
 
@@ -32,8 +31,6 @@ DONE = task("COMPLETED", artifacts=[{"artifactId": "a", "parts": [{"text": "fine
 
 @dataclass
 class Request:
-    """What arrived."""
-
     method: str
     path: str
     headers: dict[str, str]
@@ -82,17 +79,14 @@ def stream_head(kind: str = "text/event-stream") -> bytes:
 
 
 def event(result: Any, request: Request) -> bytes:
-    """Write a JSON-RPC result as a server-sent event."""
     return b"data: " + json.dumps({"jsonrpc": "2.0", "id": request.json["id"], "result": result}).encode() + b"\n\n"
 
 
 def rpc(result: Any, request: Request) -> bytes:
-    """Write a JSON-RPC result as an HTTP answer."""
     return response({"jsonrpc": "2.0", "id": request.json["id"], "result": result})
 
 
 def rpc_error(code: int, message: str, request: Request, status: str = "200 OK") -> bytes:
-    """Write a JSON-RPC error as an HTTP answer."""
     error = {"code": code, "message": message}
     return response({"jsonrpc": "2.0", "id": request.json["id"], "error": error}, status)
 
@@ -104,12 +98,10 @@ def scripted(*answers: Callable[[Request], Answer]) -> Handler:
 
 
 def fine(request: Request) -> bytes:
-    """Answer with :data:`MESSAGE`."""
     return rpc(MESSAGE, request)
 
 
 def say(connection: AgentConnection) -> AgentReply:
-    """Say hello in a conversation of its own."""
     return connection.session().send(HELLO)
 
 

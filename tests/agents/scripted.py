@@ -226,7 +226,6 @@ class _GrpcGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
 
 def make_card(url: str, grpc_port: int, features: Features) -> AgentCard:
-    """Return a card for the features, with all bindings of each version."""
     url = features.public or url
     addresses = {"JSONRPC": url, "HTTP+JSON": f"{url}/rest"}
     addresses |= {"GRPC": f"127.0.0.1:{grpc_port}"} if features.grpc else {}
@@ -304,8 +303,6 @@ def full_agent(features: Features | None = None, executor: AgentExecutor | None 
 
 @dataclass
 class Scripted:
-    """A running agent of both versions."""
-
     url: str
     executor: ScriptedExecutor
     grpc_port: int

@@ -20,7 +20,6 @@ UPDATE = {"name": "update_task_status", "arguments": {"task_id": "task_1", "stat
 
 @pytest.fixture(params=["adk", "langgraph", "pydantic_ai"])
 def start(request: pytest.FixtureRequest) -> Iterator[START]:
-    """Start an agent with a script, and return its URL."""
     with contextlib.ExitStack() as running:
         yield lambda script: running.enter_context(
             peer(request.param, f"native_{request.param}.py", json.dumps(script))

@@ -15,13 +15,11 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def body(self) -> bytes:
-        """Return the request's body."""
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
     def answer(
         self, status: int, content: bytes = b"", kind: str = "application/json", headers: dict[str, str] | None = None
     ) -> None:
-        """Send a whole answer."""
         self.send_response(status)
         for name, value in {"Content-Type": kind, "Content-Length": str(len(content)), **(headers or {})}.items():
             self.send_header(name, value)
@@ -34,8 +32,6 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class HttpServer(ThreadingHTTPServer):
-    """Serves from its making until it is closed."""
-
     daemon_threads = True
 
     def __init__(self, handler: Any, port: int = 0) -> None:

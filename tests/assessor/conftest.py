@@ -61,7 +61,6 @@ def postgresql(log: Path) -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """URL of a database that several assessors may share."""
     if request.param == "sqlite":
         yield f"sqlite+aiosqlite:///{tmp_path}/shared.db"
         return

@@ -119,7 +119,6 @@ def last_written(url: str, received: Received, days: float) -> None:
 
 
 def age(results: Path, url: str, received: Received, days: float) -> None:
-    """Let an assessment have ended so many days ago."""
     wait_for_end(results, received)
     file = results / received.task / "assessment.json"
     kept = json.loads(file.read_text())
@@ -135,7 +134,6 @@ def rows(url: str, received: Received) -> list[int]:
 
 
 async def subscribe_webhook(caller: Caller, received: Received) -> None:
-    """Have a webhook received of an assessment."""
     async with caller.client() as client:
         await client.create_task_push_notification_config(
             TaskPushNotificationConfig(task_id=received.task, id="hook", url="http://127.0.0.1:9/")

@@ -71,7 +71,6 @@ class Scene:
     injected: list[tuple[int, str]]
 
     async def card(self) -> AgentCard:
-        """Return the card that the proxy shows."""
         async with httpx.AsyncClient() as client:
             return load_card((await client.get(self.card_url)).content, self.card_url)
 
@@ -85,7 +84,6 @@ async def behind_faults(
     hang: float = 600.0,
     retry_after: int = 1,
 ) -> AsyncIterator[Scene]:
-    """Serve an agent that counts, with a proxy before it."""
     worked, draws = list[str](), Draws(rates, seed, kinds)
     broken: list[dict[str, Any]] = []
     injected: list[tuple[int, str]] = []
@@ -132,7 +130,6 @@ class Seen(NamedTuple):
 
 
 async def look(client: httpx.AsyncClient, call: dict[str, Any]) -> Seen:
-    """Send one request and take what there is of its answer."""
     status, headers, body = None, httpx.Headers(), b""
     try:
         async with client.stream("POST", **call) as response:

@@ -47,7 +47,6 @@ class ScriptedLlm(BaseLlm):  # type: ignore[misc]
 
 
 def scripted(*lines: Line) -> ScriptedLlm:
-    """Return a model that says these lines."""
     return ScriptedLlm(lines=list(lines), requests=[])
 
 
@@ -81,16 +80,13 @@ def talk(agent: BaseAgent, results: Path, message: str) -> list[Event]:
 
 
 def answers(events: list[Event], tool: str) -> list[dict[str, Any]]:
-    """Return what a tool returned each time."""
     return [one.response for event in events for one in event.get_function_responses() if one.name == tool]
 
 
 def text_of(events: list[Event]) -> str:
-    """Return all that was said."""
     parts = [part for event in events if event.content for part in event.content.parts or ()]
     return "\n".join(part.text for part in parts if part.text)
 
 
 def interpretation(summary: str, *findings: str) -> str:
-    """Return an answer of results_interpreter."""
     return json.dumps({"summary": summary, "key_findings": list(findings), "recommendations": []})

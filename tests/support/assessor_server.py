@@ -61,8 +61,6 @@ async def _serving(terms: Terms, callers: Callers | None, place: ServerOptions, 
 
 @dataclass
 class Program:
-    """``a2a-bench assess`` as a process."""
-
     url: str
     process: subprocess.Popen[str]
     errors: Path
@@ -78,7 +76,6 @@ class Program:
 
 @contextlib.contextmanager
 def program(results: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[Program]:
-    """Start the command on a free port, and end it afterwards."""
     errors = results.with_name(f"{results.name}-{uuid.uuid4().hex[:6]}.log")
     with errors.open("w") as log:
         process = subprocess.Popen(
@@ -134,7 +131,6 @@ def call(url: str, method: str, params: Any, **headers: str) -> dict[str, Any]:
 
 
 def golds_of(result: Mapping[str, Any]) -> set[str]:
-    """Return what the tasks of a result of the mini org had for an answer."""
     answers = {task.task_id: task.answers for task in make_source("mini", Settings()).tasks()}
     found = {gold for entry in result["results"] for gold in answers[entry["task_idx"]] if gold != NONE}
     assert len(found) > 5
@@ -231,7 +227,6 @@ def wait_for_end(results: Path, received: Received) -> dict[str, Any]:
 
 
 def message(request: Any, *, as_data: bool = False) -> Message:
-    """Return an A2A message with a request in it."""
     if as_data:
         part = types.Part(data=ParseDict(request, Value()))
     else:
@@ -246,21 +241,17 @@ class Caller:
         self.url, self._token, self._streaming = url, token, streaming
 
     def ask(self, request: Any, *, as_data: bool = False, received: Received | None = None) -> Received:
-        """Send a request and wait for its end."""
         return asyncio.run(self._ask(message(request, as_data=as_data), received or Received()))
 
     def ask_in(self, context: str, request: Any) -> Received:
-        """Send a request in a context that there is already, and wait for its end."""
         asked = message(request)
         asked.context_id = context
         return asyncio.run(self._ask(asked, Received()))
 
     def get(self, task: str) -> Received:
-        """Poll a task."""
         return asyncio.run(self._get(task))
 
     def poll(self, task: str) -> Received:
-        """Poll a task until it has ended."""
         while (found := self.get(task)).state in ("working", "submitted"):
             time.sleep(0.1)
         return found
@@ -272,7 +263,6 @@ class Caller:
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
 
     def cancel(self, task: str) -> str:
-        """Cancel a task, and return its state."""
         return asyncio.run(self._cancel(task))
 
     @contextlib.asynccontextmanager

@@ -50,8 +50,6 @@ def axe_source() -> str:
 
 
 class Browser:
-    """One Chromium; every page is opened afresh."""
-
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
 
@@ -60,7 +58,6 @@ class Browser:
         self.visit(path.as_uri() + after, width=width, height=height, dark=dark)
 
     def visit(self, url: str, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
-        """Open a URL likewise."""
         self.command(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
@@ -77,11 +74,9 @@ class Browser:
         self.driver.execute_cdp_cmd(name, arguments)
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """Run a script in the page and return what it returns."""
         return self.driver.execute_script(script, *arguments)
 
     def one(self, selector: str) -> WebElement:
-        """Return the one element of a selector."""
         return self.driver.find_element("css selector", selector)
 
     def texts(self, selector: str) -> list[str]:
@@ -90,7 +85,6 @@ class Browser:
         return [str(text) for text in found]
 
     def press(self, *keys: str) -> None:
-        """Press keys, wherever the focus is."""
         from selenium.webdriver import ActionChains
 
         ActionChains(self.driver).send_keys(*keys).perform()
@@ -103,7 +97,6 @@ class Browser:
         return [(v["impact"], v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found["violations"]]
 
     def wait(self, script: str, seconds: float = 10) -> Any:
-        """Wait until an expression is true."""
         from selenium.webdriver.support.ui import WebDriverWait
 
         return WebDriverWait(self.driver, seconds, poll_frequency=0.02).until(lambda _: self.run(f"return {script}"))
@@ -124,7 +117,6 @@ class Browser:
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[Browser]:
-    """Start a browser with an empty profile and stop it."""
     from selenium.webdriver import Chrome, ChromeOptions
     from selenium.webdriver.chrome.service import Service
 
@@ -142,7 +134,6 @@ def chromium(profile: Path) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A real Chromium."""
     if why := missing():
         pytest.skip(why)
     with chromium(tmp_path_factory.mktemp("profile")) as started:

@@ -11,8 +11,6 @@ from pytest_a2a_bench.cli.main import main
 
 
 class Printed(NamedTuple):
-    """What a command printed."""
-
     out: str
     err: str
 

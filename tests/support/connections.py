@@ -31,7 +31,6 @@ def connect() -> Iterator[Connect]:
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Serve raw agents that end with the test."""
     with contextlib.ExitStack() as stack:
 
         def start(handler: Handler, card: dict[str, Any] | None = None) -> RawAgent:

@@ -27,7 +27,6 @@ def mini(seed: int = 1, tasks_per_category: int = 10) -> MiniOrg:
 
 @contextmanager
 def opened(org: MiniOrg) -> Iterator[LocalOrg]:
-    """Open an org for queries."""
     with closing(LocalOrg.from_rows(org.rows, org.schema, name=org.name, today=org.today)) as local:
         yield local
 
@@ -103,5 +102,4 @@ def failed(results: Iterable[TrialResult]) -> dict[str, list[str]]:
 
 
 def measured(result: TrialResult, name: str) -> float:
-    """Return one of the counts of a conversation."""
     return float(result.provenance["measured"][name])

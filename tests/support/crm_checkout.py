@@ -120,7 +120,6 @@ def fc_prompt_builder(tools):
 
 
 def write_checkout(folder: Path) -> Path:
-    """Write it and return its directory."""
     files = {
         "agents/prompts.py": _PROMPTS,
         "agents/chat_agent.py": "",

@@ -72,7 +72,6 @@ class Block:
 
     @property
     def name(self) -> str:
-        """Where it stands."""
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
 
@@ -151,7 +150,6 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 def shell_problems(text: str, config: pytest.Config) -> Iterator[str]:
-    """Say what is wrong with shell lines."""
     try:
         found = list(commands(text))
     except ValueError as error:

@@ -15,7 +15,6 @@ from pytest_a2a_bench.results.store import Store
 def write_run(
     directory: Path, results: Sequence[TrialResult], *, run_id: str = "run", absent: Sequence[str] = ()
 ) -> Path:
-    """Write trials and the manifest of the run that they are of."""
     store = Store(directory)
     store.prepare()
     for result in results:

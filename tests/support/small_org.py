@@ -21,7 +21,6 @@ def make_id(prefix: str, number: int) -> str:
 
 
 def moment(text: str) -> str:
-    """Return a stored datetime of ``2023-03-01 10:00``."""
     return text.replace(" ", "T") + ":00.000+0000"
 
 
@@ -232,7 +231,6 @@ ROWS: dict[str, list[Record]] = {
 
 
 def open_small_org(**options: Any) -> LocalOrg:
-    """Open the org."""
     return LocalOrg.from_rows(ROWS, standard_schema(), **({"name": "small", "today": TODAY} | options))
 
 

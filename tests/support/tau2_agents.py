@@ -34,7 +34,6 @@ class Phrasings:
 
 @functools.cache
 def read(name: str) -> Phrasings:
-    """Return a set of ``phrasings/``."""
     content = tomllib.loads((FOLDER / f"{name}.toml").read_text())
     return Phrasings(content["phrases"], content["writes"])
 

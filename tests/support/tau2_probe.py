@@ -22,7 +22,6 @@ UNUSED: dict[str, dict[str, Any]] = {
 
 
 def stock_constructor(domain: str) -> Callable[[], Any]:
-    """Return upstream's own function."""
     module = importlib.import_module(f"tau2.domains.{domain}.environment")
     construct: Callable[[], Any] = getattr(module, "get_environment_manual_policy", module.get_environment)
     return construct

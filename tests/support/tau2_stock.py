@@ -79,8 +79,6 @@ class Model:
 
 
 class Stock:
-    """The installed tau2, imported once."""
-
     def __init__(self) -> None:
         self.llm: Any = importlib.import_module("tau2.utils.llm_utils")
         self.evaluator = importlib.import_module("tau2.evaluator.evaluator")
@@ -263,7 +261,6 @@ def answer(stock: Stock, line: str) -> str:
 
 
 def main() -> None:
-    """Answer job by job until there are no more."""
     sys.path.insert(0, sys.argv[1])
     # Standard output is for replies: what tau2 prints goes where errors go.
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as replies:

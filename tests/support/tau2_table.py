@@ -23,7 +23,6 @@ MAX_TURNS = 100
 
 @functools.cache
 def load(domain: str) -> list[Any]:
-    """Return the base tasks of a domain."""
     tau2 = upstream.load()
     return [tau2.task_class.model_validate(index.load_task_json(domain, t.task_id)) for t in index.load_tasks(domain)]
 
