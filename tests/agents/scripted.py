@@ -92,55 +92,48 @@ class ScriptedExecutor(AgentExecutor):
             await updater.complete()
             return
         await updater.start_work(_message("Thinking...", context))
-        await getattr(self, f"do_{word}", self.do_task)(updater, argument, context, event_queue)
+        await self._work(word, argument, updater, context)
 
-    async def do_task(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
-        metadata = {"usage": {"input_tokens": 12, "output_tokens": 3, "cost": 0.5}}
-        await updater.add_artifact([new_text_part(text)], metadata=metadata)
-        await updater.complete()
-
-    async def do_both(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
-        await updater.add_artifact([new_text_part(text)])
-        await updater.complete(_message("All done.", context))
-
-    async def do_status(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
-        await updater.complete(_message(text, context))
-
-    async def do_silent(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
-        await updater.complete()
-
-    async def do_data(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
-        await updater.add_artifact([new_data_part(json.loads(text))])
-        await updater.complete()
-
-    async def do_file(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
-        await updater.add_artifact([Part(raw=text.encode(), filename="x.txt", media_type="text/plain")])
-        await updater.complete()
-
-    async def do_chunks(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
-        chunks = text.split("|")
-        for number, chunk in enumerate(chunks, 1):
-            last = number == len(chunks)
-            await updater.add_artifact([new_text_part(chunk)], artifact_id="one", append=number > 1, last_chunk=last)
-        await updater.complete()
-
-    async def do_ask(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
-        await updater.add_artifact([new_text_part("a draft")], artifact_id="draft")
-        await updater.requires_input(_message(text, context))
-
-    async def do_auth(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
-        await updater.requires_auth(_message(text, context))
-
-    async def do_fail(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
-        await updater.failed(_message(text, context))
-
-    async def do_reject(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
-        await updater.reject(_message(text, context))
-
-    async def do_slow(self, updater: TaskUpdater, text: str, context: RequestContext, queue: EventQueue) -> None:
-        seconds, _, rest = text.partition(" ")
-        await asyncio.sleep(float(seconds))
-        await self.do_task(updater, rest, context, queue)
+    async def _work(self, word: str, text: str, updater: TaskUpdater, context: RequestContext) -> None:
+        if word == "slow":
+            seconds, _, text = text.partition(" ")
+            await asyncio.sleep(float(seconds))
+        said = _message(text, context)
+        match word:
+            case "ask":
+                await updater.add_artifact([new_text_part("a draft")], artifact_id="draft")
+                await updater.requires_input(said)
+            case "auth":
+                await updater.requires_auth(said)
+            case "fail":
+                await updater.failed(said)
+            case "reject":
+                await updater.reject(said)
+            case "status":
+                await updater.complete(said)
+            case "silent":
+                await updater.complete()
+            case "both":
+                await updater.add_artifact([new_text_part(text)])
+                await updater.complete(_message("All done.", context))
+            case "data":
+                await updater.add_artifact([new_data_part(json.loads(text))])
+                await updater.complete()
+            case "file":
+                await updater.add_artifact([Part(raw=text.encode(), filename="x.txt", media_type="text/plain")])
+                await updater.complete()
+            case "chunks":
+                *first, last = text.split("|")
+                for number, chunk in enumerate(first):
+                    await updater.add_artifact([new_text_part(chunk)], artifact_id="one", append=number > 0)
+                await updater.add_artifact(
+                    [new_text_part(last)], artifact_id="one", append=bool(first), last_chunk=True
+                )
+                await updater.complete()
+            case _:
+                metadata = {"usage": {"input_tokens": 12, "output_tokens": 3, "cost": 0.5}}
+                await updater.add_artifact([new_text_part(text)], metadata=metadata)
+                await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         self.cancelled.append(str(context.task_id))
