@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -31,18 +31,6 @@ TASK = "tau2/mock/create_task_1"
 TAG = {"a2a_bench": {"task": TASK, "trial": 0}}
 BRIEFING = Briefing("Serve.", (ToolSpec("create_task", "Create.", {"type": "object", "properties": {}}),))
 GOLD_CALL = ToolCall("create_task", {"user_id": "user_1", "title": "Important Meeting"})
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Served]:
-    with served("oracle") as agent:
-        yield agent
-
-
-@pytest.fixture(scope="module")
-def tasker() -> Iterator[Served]:
-    with served("oracle?reply=task") as agent:
-        yield agent
 
 
 @pytest.fixture(scope="module")
@@ -93,17 +81,17 @@ def test_a_fixed_dialect_is_kept(connect: Connect, dialect: str) -> None:
 
 
 class TestReplies:
-    def test_a_stream_of_a_task_has_chatter_artifact_and_end(self, tasker: Served) -> None:
-        events = stream(tasker)
+    def test_a_stream_of_a_task_has_chatter_artifact_and_end(self, builtin: Callable[[str], str]) -> None:
+        events = stream(builtin("oracle?reply=task"))
 
         assert [next(iter(e["result"])) for e in events] == ["task", "statusUpdate", "artifactUpdate", "statusUpdate"]
         assert events[1]["result"]["statusUpdate"]["status"]["state"] == "TASK_STATE_WORKING"
         assert events[1]["result"]["statusUpdate"]["status"]["message"]["parts"]
         assert events[3]["result"]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
-    def test_an_untagged_trial_is_rejected_with_what_to_do(self, oracle: Served, connect: Connect) -> None:
+    def test_an_untagged_trial_is_rejected_with_what_to_do(self, oracle_url: str, connect: Connect) -> None:
         with pytest.raises(AgentOutcomeError, match="--a2a-set tag-trials=on") as caught:
-            connect(oracle.url).session().send(dialects.get("data").encode_request(BRIEFING, [UserSaid("Hi.")]))
+            connect(oracle_url).session().send(dialects.get("data").encode_request(BRIEFING, [UserSaid("Hi.")]))
 
         assert caught.value.state == "rejected"
 
@@ -235,7 +223,7 @@ def send(agent: Served, message_id: str, context_id: str | None = None, path: st
     return result
 
 
-def stream(agent: Served) -> list[dict[str, Any]]:
+def stream(url: str) -> list[dict[str, Any]]:
     body = rpc("SendStreamingMessage", request("s", None))
-    with httpx.stream("POST", agent.url, json=body, headers={"A2A-Version": "1.0"}) as response:
+    with httpx.stream("POST", url, json=body, headers={"A2A-Version": "1.0"}) as response:
         return [json.loads(line[5:]) for line in response.iter_lines() if line.startswith("data:")]

@@ -30,25 +30,15 @@ def watch(event: str, args: tuple[Any, ...]) -> None:
         FOUND["network"].append(f"{event} {args[1:]}")
 
 
-class Agent:
-    """A session whose agent always says the same."""
-
-    context_id = "c"
-
-    def send(self, parts: Any, timeout: float | None = None) -> Any:
-        from pytest_a2a_bench.model import Part
-
-        return SimpleNamespace(parts=(Part.of_text("How can I help you?"),), usage=None, elsewhere="")
-
-
 def main() -> None:
     from pytest_a2a_bench.benchmarks.base import TrialContext
     from pytest_a2a_bench.benchmarks.tau2.benchmark import BENCHMARK
     from pytest_a2a_bench.config.settings import Settings
-    from pytest_a2a_bench.model import TrialKey
+    from pytest_a2a_bench.model import Part, TrialKey
 
     before = dict(os.environ)
-    session: Any = Agent()
+    reply = SimpleNamespace(parts=(Part.of_text("How can I help you?"),), usage=None, elsewhere="")
+    session: Any = SimpleNamespace(context_id="c", send=lambda parts, timeout=None: reply)
     llm = Settings(
         user="llm:gpt-4o", user_llm_args={"mock_response": "Thanks. ###STOP###"}, max_steps=5, extra_turn=False
     )
