@@ -145,14 +145,6 @@ def test_the_answer_stands_where_it_came(numbers: list[int], place: int) -> None
     assert (tool_queue.carried_out, tool_queue.refused) == (len(taken), len(numbers) - len(taken))
 
 
-def test_between_turns_and_after_the_end_nothing_is_carried_out() -> None:
-    stage = Stage()
-    assert stage.tool_queue.call("add", {"n": 1}).result(0) == Answer(NOT_YOUR_TURN, error=True)
-    stage.conversation.close()
-    assert stage.tool_queue.call("add", {"n": 1}).result(0) == Answer(OVER, error=True, is_over=True)
-    assert stage.tool_queue.carried_out == 0
-
-
 def test_an_end_within_a_turn_answers_the_agent_and_waits_for_its_last_words() -> None:
     stage = Stage()
     heard: list[Answer] = []
@@ -200,13 +192,6 @@ def test_nobody_waits_for_an_agent_whose_time_is_up() -> None:
         stage.conversation.ask([ToolReturned("call_1", "add", "1")])
     stage.conversation.close()
     assert stage.sender.replies[-1].cancelled()
-
-
-def test_trouble_with_the_message_is_trouble_of_the_turn() -> None:
-    stage = Stage()
-    stage.during_the_turn(lambda sender: sender.replies[-1].set_exception(TransportError("reset")))
-    with pytest.raises(TransportError, match="reset"):
-        stage.conversation.ask([UserSaid("Go.")])
 
 
 def test_a_canceled_call_is_not_carried_out() -> None:

@@ -212,14 +212,6 @@ def test_the_colleagues_answer_is_the_tools_result(tmp_path: Path, options: dict
     assert result.provenance.get("native_calls", 3) == 3
 
 
-def test_questions_are_counted(tmp_path: Path) -> None:
-    result = run(Asking(3), Speaker.always(KNOWN), tmp_path, colleague_turns=1)
-    answers = [turn for turn in result.transcript if turn.tool == "ask_agent"]
-    assert [turn.error for turn in answers] == [False, True, True]
-    assert "answers no more questions" in str(answers[1].text)
-    assert result.parties[0].turns == 1
-
-
 @pytest.mark.parametrize(
     "options", [{}, *(pytest.param(o, marks=pytest.mark.slow) for o in ({"dialect": "data"}, {"tools": "mcp"}))]
 )

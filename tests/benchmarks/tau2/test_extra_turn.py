@@ -277,13 +277,6 @@ def test_an_agent_that_begins_anew_proves_nothing(
     assert result.extra_turn.verdict == ("not provable" if note else "not reached")
 
 
-def test_an_agent_plays_the_user_as_a_model_does(tmp_path: Path) -> None:
-    lines = iter([OPENING, "Yes, please. ###STOP###"])
-    with served_brain(Speaker(lambda conversation: next(lines))) as user, served_brain(Speaker(finisher)) as url:
-        [result] = run_against(url, Settings(user=f"a2a:{user}"), [KEY], tmp_path)
-    assert (result.reward, result.user_fault and result.user_fault.kind) == (0.0, "ended_before_the_write")
-
-
 def test_a_user_that_never_stops_is_at_fault_once_all_is_done(tmp_path: Path) -> None:
     result, _ = hold(tmp_path, finisher, [OPENING, "Yes, please.", "Thank you."], max_steps=14)
     assert (result.reward, result.termination_reason) == (0.0, "max_steps")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_llm import FakeLLM, Step, call, say, status
 from llm_agent import agents_model, as_user
-from trials import RunTrials, some_keys
+from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.config.settings import Settings
@@ -106,9 +106,3 @@ def test_a_failure_of_the_second_conversation_costs_no_result(run_trials: RunTri
     assert len(contexts) == 2
     stored = load_trial(Path(str(result.path)))
     assert (stored.user_retries, stored.retry_error) == (result.user_retries, result.retry_error)
-
-
-def test_a_scripted_user_is_watched_by_the_same_detector(run_trials: RunTrials) -> None:
-    for agent in ("oracle", "noop"):
-        held = run_trials(agent, Settings(user="scripted", tag_trials=True), some_keys("mock", 4))
-        assert [str(r.key) for r in held if r.user_fault] == [], agent

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from crm import mini, opened
 from one_test import in_one_test
-from small_org import ACCOUNTS, CASES, DEALS, ROWS, USERS, plain
+from small_org import ACCOUNTS, CASES, ROWS, USERS, plain
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
@@ -26,7 +26,6 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
         Id=ACCOUNTS[2], Name="Zeta 100% Foods", NumberOfEmployees=1200, Industry="Food"
     ),
     "SELECT UnitPrice, Quantity FROM OrderItem LIMIT 1": _one(UnitPrice=99.5, Quantity=2.0),
-    "SELECT IsActive FROM Product2 ORDER BY Name": [{"IsActive": True}, {"IsActive": True}, {"IsActive": False}],
     "SELECT CreatedDate, ClosedDate FROM Case WHERE Status = 'New'": _one(
         CreatedDate="2023-03-01T00:00:00.000+0000", ClosedDate=None
     ),
@@ -95,12 +94,9 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
         "'Draft' LIMIT 1"
     ): _one(OrderItems=None),
     # Order, limit, offset.
-    "SELECT Name FROM Account ORDER BY Name LIMIT 2": [{"Name": "acme tools"}, {"Name": "Northwind Pumps"}],
     "SELECT Name FROM Account ORDER BY Name ASC LIMIT 1 OFFSET 2": [{"Name": "O'Brien & Söhne"}],
-    "SELECT Amount FROM Opportunity ORDER BY Amount LIMIT 2": [{"Amount": None}, {"Amount": 900.0}],
     "SELECT Amount FROM Opportunity ORDER BY Amount DESC LIMIT 2": [{"Amount": None}, {"Amount": 10000.5}],
     "SELECT Amount FROM Opportunity ORDER BY Amount NULLS LAST LIMIT 1": [{"Amount": 900.0}],
-    "SELECT Amount FROM Opportunity ORDER BY Amount DESC NULLS LAST LIMIT 1": [{"Amount": 10000.5}],
     "SELECT Account.Name FROM Case WHERE Status = 'Closed' ORDER BY Account.Name DESC, CreatedDate LIMIT 2": [
         {"Account": {"Name": "Zeta 100% Foods"}},
         {"Account": {"Name": "Northwind Pumps"}},
@@ -110,7 +106,6 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
     "SELECT COUNT(Id), COUNT(AccountId) FROM Case": _one(expr0=7, expr1=6),
     "SELECT COUNT_DISTINCT(Status) n FROM Case": _one(n=3),
     "SELECT SUM(Quantity) total, AVG(UnitPrice) FROM OrderItem": _one(total=25.0, expr0=64.35),
-    "SELECT MIN(CloseDate), MAX(Amount) FROM Opportunity": _one(expr0="2022-12-31", expr1=10000.5),
     "SELECT MAX(CreatedDate) latest FROM Case": _one(latest="2023-03-15T12:00:00.000+0000"),
     "SELECT MIN(Name) FROM Account": _one(expr0="acme tools"),
     "SELECT COUNT(Id) n, SUM(Amount) s FROM Opportunity WHERE Name = 'none'": _one(n=0, s=None),
@@ -152,16 +147,9 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
         {"a": True, "g": 0, "n": 2},
         {"a": None, "g": 1, "n": 3},
     ],
-    "SELECT Id, Name FROM Opportunity WHERE Amount = 900 FOR VIEW": _one(Id=DEALS[1], Name="small deal"),
-    "SELECT Name FROM Opportunity USING SCOPE Everything WHERE Amount = 900": _one(Name="small deal"),
-    "SELECT Name FROM Opportunity WHERE Amount = 900 WITH SECURITY_ENFORCED LIMIT 1": _one(Name="small deal"),
     # Parents that a real org has and this one has no table of: they are null.
-    "SELECT Profile.Name FROM User LIMIT 1": _one(Profile=None),
     "SELECT LastName FROM User WHERE Profile.Name != null OR UserRole.Name LIKE 'a%'": [],
     "SELECT Profile.Name, COUNT(Id) n FROM User GROUP BY Profile.Name": _one(Name=None, n=len(USERS)),
-    "SELECT COUNT(Id) n FROM ProductCategory WHERE Catalog.Name = 'Spring'": _one(n=0),
-    "SELECT Name FROM Opportunity WHERE Amount = 900 LIMIT 1 FOR UPDATE": _one(Name="small deal"),
-    "SELECT Name FROM Knowledge__kav WHERE Title = 'x' UPDATE VIEWSTAT".replace("Name", "Title"): [],
     "SELECT\n  Name\nFROM\tOpportunity\r\nWHERE Amount=900": _one(Name="small deal"),
 }
 
@@ -215,18 +203,13 @@ FOUND: list[tuple[str, str, list[int]]] = [
     # Text: any case, and beyond ASCII too.
     ("Account", "Name = 'ACME TOOLS'", [1]),
     ("Account", "Name = 'O\\'BRIEN & SÖHNE'", [3]),
-    ("User", "LastName = 'árnason'", [2]),
     ("Account", "Name != 'acme tools'", [0, 2, 3, 4]),
-    ("Account", "Name <> 'acme tools'", [0, 2, 3, 4]),
-    ("Account", "Name > 'm'", [0, 2, 3, 4]),
     ("Account", "Name <= 'NORTHWIND PUMPS'", [0, 1]),
-    ("Account", "Name LIKE 'NORTH%'", [0]),
     ("Account", "Name LIKE '%söHNE'", [3]),
     ("Account", "Name LIKE '%100\\%%'", [2]),
     ("Account", "Name LIKE 'Under\\_%'", [4]),
     ("Account", "Name LIKE '_cme tools'", [1]),
     ("Account", "Name = 'Zeta 100\\% Foods'", [2]),
-    ("Account", "Name IN ('ACME tools', 'Northwind Pumps', 'nobody')", [0, 1]),
     ("Account", "Name NOT IN ('acme tools', 'Northwind Pumps')", [2, 3, 4]),
     ("Account", "Name IN ('O\\'BRIEN & SÖHNE', 'x')", [3]),
     # No value: != and NOT IN keep it, = finds it as null and as the empty text.
@@ -237,30 +220,22 @@ FOUND: list[tuple[str, str, list[int]]] = [
     ("Account", "Industry NOT IN ('Energy', 'Food')", [1, 3]),
     ("Account", "Industry IN ('Food', null)", [2, 3]),
     ("Account", "Industry NOT IN ('Food', null)", [0, 1, 4]),
-    ("Account", "NOT (Industry = 'Energy')", [1, 2, 3]),
     ("Account", "NOT Industry = 'Energy' AND ShippingState = 'CA'", [1, 2]),
     ("Account", "NOT NumberOfEmployees > 40", [1, 3, 4]),
     # Numbers, though the tables hold texts.
-    ("Account", "NumberOfEmployees > 100", [0, 2]),
     ("Account", "NumberOfEmployees NOT IN (7, 40)", [0, 2, 4]),
     ("OrderItem", "Quantity >= 9.0", [1, 4]),
-    ("OrderItem", "UnitPrice < 1e2", [0, 1, 3, 4]),
     ("OrderItem", "UnitPrice > -5", [0, 1, 2, 3, 4]),
     ("Opportunity", "Amount > USD5000", [0, 3]),
     # Booleans, which are never null.
     ("Product2", "IsActive = true", [0, 1]),
-    ("Product2", "IsActive = FALSE", [2]),
     ("Lead", "IsConverted = false", [1, 2]),
     # Ids: 15 or 18 characters.
     ("Case", f"Id = '{CASES[0][:15]}'", [0]),
     ("Case", f"Id IN ('{CASES[2][:15]}', '{CASES[3]}')", [2, 3]),
-    ("Case", f"AccountId != '{ACCOUNTS[0]}'", [2, 3, 4, 5, 6]),
-    ("Case", "AccountId = ''", [5]),
     ("Case", f"Id = '{CASES[0][:15].swapcase()}'", []),
     # Days and moments.
     ("Opportunity", "CloseDate >= 2023-03-15", [0, 1, 3]),
-    ("Opportunity", "CloseDate IN (2023-03-15, 2023-04-01)", [1, 3]),
-    ("Opportunity", "CloseDate = TODAY", [3]),
     ("Opportunity", "CloseDate = NEXT_MONTH", [1]),
     ("Opportunity", "CloseDate < THIS_YEAR", [2]),
     ("Opportunity", "CloseDate <= THIS_QUARTER", [0, 2, 3]),
@@ -268,36 +243,25 @@ FOUND: list[tuple[str, str, list[int]]] = [
     ("Opportunity", "CloseDate NOT IN (LAST_YEAR, TODAY)", [0, 1]),
     ("Opportunity", "CloseDate != THIS_MONTH", [1, 2]),
     ("Case", "CreatedDate = 2023-03-01T00:59:00+01:00", [2]),
-    ("Case", "CreatedDate = 2023-03-01T00:59:00.000+0100", [2]),
     ("Case", "CreatedDate > 2023-02-28T23:59:00Z", [3, 5]),
-    ("Case", "CreatedDate < 2022-12-31T23:59:00Z", [6]),
-    ("Case", "ClosedDate > 2022-01-01T00:00:00Z", [0, 1, 4, 6]),
-    ("Case", "CreatedDate = THIS_MONTH", [3, 5]),
     ("Case", "CreatedDate = LAST_MONTH", [1, 2]),
     ("Case", "CreatedDate = LAST_N_MONTHS:1", [1, 2]),
     ("Case", "CreatedDate >= LAST_N_MONTHS:2", [0, 1, 2, 3, 5]),
     ("Case", "CreatedDate = LAST_N_DAYS:14", [3, 5]),
     ("Case", "CreatedDate = LAST_N_DAYS:15", [2, 3, 5]),
     ("Case", "CreatedDate = LAST_90_DAYS", [0, 1, 2, 3, 4, 5]),
-    ("Case", "CreatedDate = LAST_YEAR", [4, 6]),
     ("Case", "CreatedDate = LAST_QUARTER", [4]),
     ("Case", "CreatedDate = THIS_FISCAL_QUARTER", [0, 1, 2, 3, 5]),
     ("Case", "CreatedDate = LAST_N_QUARTERS:4", [4, 6]),
-    ("Case", "CreatedDate = N_MONTHS_AGO:2", [0]),
     ("Case", "CreatedDate = N_YEARS_AGO:1", [4, 6]),
-    ("Case", "CreatedDate < LAST_N_YEARS:1", []),
     ("Case", "CreatedDate = THIS_WEEK", [5]),
     ("Case", "CreatedDate = last_n_weeks:2", [2, 3]),
-    ("Task", "ActivityDate = TOMORROW", [2]),
-    ("Task", "ActivityDate = YESTERDAY", [1]),
     ("Task", "ActivityDate = NEXT_N_DAYS:60", [2, 3]),
-    ("Task", "ActivityDate = NEXT_90_DAYS", [2, 3]),
     ("Task", "ActivityDate = NEXT_N_MONTHS:1", []),
     ("Task", "ActivityDate = NEXT_N_MONTHS:2", [3]),
     ("Task", "ActivityDate = N_DAYS_AGO:1", [1]),
     # Functions of days.
     ("Case", "CALENDAR_QUARTER(CreatedDate) IN (1, 2) AND FISCAL_YEAR(CreatedDate) = 2023", [0, 1, 2, 3, 5]),
-    ("Case", "DAY_ONLY(CreatedDate) = 2023-02-28", [2]),
     ("Case", "DAY_ONLY(convertTimezone(CreatedDate)) = TODAY", [5]),
     ("Case", "HOUR_IN_DAY(CreatedDate) >= 23", [2, 4]),
     ("Case", "DAY_IN_WEEK(CreatedDate) = 4", [3, 5]),
@@ -306,22 +270,17 @@ FOUND: list[tuple[str, str, list[int]]] = [
     ("Case", "WEEK_IN_MONTH(CreatedDate) = 5", [4]),
     ("Case", "WEEK_IN_YEAR(CreatedDate) = 2", [0]),
     # Logic and brackets.
-    ("Case", "(Status = 'New' OR Status = 'Working') AND Priority = 'High'", [3]),
     ("Case", "Status = 'Closed' AND (Priority = 'High' OR (Priority = 'Low' AND OwnerId != null))", [0, 1, 6]),
     ("Case", "NOT (Status = 'Closed') AND NOT Priority = 'High'", [2, 5]),
     # Parents, several levels up, with names of the object and aliases in front.
     ("Case", "Account.ShippingState != 'CA'", [0, 1, 5]),
     ("Case", "Account.Name = null", [5]),
-    ("Case", "Case.Account.Name LIKE 'n%'", [0, 1]),
     ("Case", "OrderItemId__r.Order.Account.ShippingState = 'OR'", [0, 1, 5, 6]),
-    ("Case", "IssueId__r.Name = 'leak'", [0, 2, 4, 6]),
     ("Task", "What.Name = 'Big deal'", [0, 1]),
-    ("Task", "What.Type = 'Account'", [2]),
     ("Case", "Owner.Type = 'User'", [0, 1, 2, 3, 4, 5, 6]),
     # Semi- and anti-joins.
     ("Account", "Id NOT IN (SELECT AccountId FROM Contact WHERE Email != null)", [2, 3, 4]),
     ("Case", "AccountId IN (SELECT Id FROM Account WHERE ShippingState = 'CA') AND Status = 'Closed'", [4, 6]),
-    ("Case", "AccountId NOT IN (SELECT Id FROM Account WHERE ShippingState = 'CA')", [0, 1, 5]),
     ("Case", "Id IN (SELECT CaseId__c FROM CaseHistory__c WHERE OldValue__c != null)", [1]),
     ("Account", "Id IN (SELECT AccountId FROM Case) AND Id IN (SELECT AccountId FROM Order)", [0, 1, 2]),
     # What a real org has and the tables lack.
@@ -368,13 +327,10 @@ _PLACE = "The inner and outer selects should not be on the same object type"
 #: Error code -> query with a mark before the place that the frame points at -> last line of the message.
 REFUSED: dict[str, dict[str, str]] = {
     "INVALID_FIELD": {
-        "SELECT Id, ^Foo FROM Case": _NO_COLUMN.format("Foo", "Case"),
-        "SELECT Id FROM Case WHERE ^Nme = 'x'": _NO_COLUMN.format("Nme", "Case"),
         "SELECT Account.^Foo FROM Case": _NO_COLUMN.format("Foo", "Account"),
         "SELECT COUNT(Id) n FROM Case GROUP BY Status ORDER BY ^n": _NO_COLUMN.format("n", "Case"),
         "SELECT Id,\n  ^Foo\nFROM Case": _NO_COLUMN.format("Foo", "Case"),
         "SELECT What.^Amount FROM Task": _NO_COLUMN.format("Amount", "Name"),
-        "SELECT ^Foo.Name FROM Case": _NO_RELATIONSHIP.format("Foo"),
         "SELECT ^IssueId__c.Name FROM Case": _NO_RELATIONSHIP.format("IssueId__c"),
         # Types.
         "SELECT Id FROM Case WHERE ^Status = 5": _MUST.format("Status", _TEXT),
@@ -397,7 +353,6 @@ REFUSED: dict[str, dict[str, str]] = {
     },
     "INVALID_TYPE": {
         "SELECT Id, (SELECT Id FROM ^Foos) FROM Case": _NO_CHILDREN.format("Foos"),
-        "SELECT Id FROM ^Foo": _NO_OBJECT.format("Foo"),
         "SELECT Id FROM ^sqlite_master": _NO_OBJECT.format("sqlite_master"),
     },
     "INVALID_QUERY_FILTER_OPERATOR": {
@@ -411,7 +366,6 @@ REFUSED: dict[str, dict[str, str]] = {
     "MALFORMED_QUERY": {
         # Groups.
         "SELECT ^Status, COUNT(Id) FROM Case": "Field must be grouped or aggregated: Status",
-        "SELECT Priority, ^Status FROM Case GROUP BY Priority": "Field must be grouped or aggregated: Status",
         "SELECT Status FROM Case GROUP BY Status ORDER BY ^Priority": (
             "Ordered field must be grouped or aggregated: Priority"
         ),
@@ -449,13 +403,8 @@ REFUSED: dict[str, dict[str, str]] = {
         "^DELETE FROM Case": "unexpected token: 'DELETE'",
         "SELECT Id FROM Case^; DROP TABLE x": "unexpected token: ';'",
         "SELECT Id FROM Case WHERE Status ^IS NULL": "unexpected token: 'IS'",
-        "SELECT Id FROM Case WHERE CreatedDate > ^ClosedDate": "unexpected token: 'ClosedDate'",
-        "SELECT Id FROM Case WHERE Status = ^New": "unexpected token: 'New'",
         "SELECT Id FROM Case WHERE Status = ^:status": _BIND,
         "SELECT Id FROM Case WHERE Status = 'a' AND Priority = 'b' ^OR OwnerId = null": "unexpected token: 'OR'",
-        "SELECT Id FROM Case INNER ^JOIN Account": "unexpected token: 'JOIN'",
-        "SELECT UPPER^(Subject) FROM Case": "unexpected token: '('",
-        "SELECT Id FROM Case LIMIT ^-1": "unexpected token: '-1'",
         "SELECT Id FROM Case ^/* all */ LIMIT 1": "unexpected token: '/'",
         "SELECT ^FIELDS(ALL) FROM Case": "The SOQL FIELDS function must have a LIMIT of at most 200",
         "SELECT Id, (^SELECT Id FROM Cases LIMIT 5 OFFSET 1) FROM Account LIMIT 2": (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from one_test import in_one_test
-from small_org import ARTICLES, CASES, LEADS, plain
+from small_org import ARTICLES, LEADS, plain
 
 from pytest_a2a_bench.benchmarks.crmarena.org import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
@@ -17,16 +17,11 @@ _KNOWLEDGE = "RETURNING Knowledge__kav(Id)"
 #: What stands between the braces, and the numbers of the articles that it finds.
 TERMS: list[tuple[str, list[int]]] = [
     ("warranty", [1]),
-    ("returned", [0]),
-    ("return*", [0, 1]),
     ("re*ned", [0]),
     ("*turn*", [0, 1]),
     ("p?mp", [2]),
-    ("p?mp*", [1, 2]),
     ("pump\\|s", []),
     ("pumps years", [1]),
-    ("pumps AND years", [1]),
-    ("discount OR warranty", [1, 3]),
     ("returns AND NOT warranty", [0]),
     ("returns NOT warranty", [0]),
     ("(discount OR warranty) AND pieces", [3]),
@@ -36,9 +31,7 @@ TERMS: list[tuple[str, list[int]]] = [
     ('"volume discounts" OR "clean the filter"', [2, 3]),
     ("volume-discounts", [3]),
     ("guide \\(v1.2\\)", [2]),
-    ("AT&T", [2]),
     ("AT\\&T\\'s", [2]),
-    ("30", [0]),
 ]
 
 
@@ -68,11 +61,7 @@ SEARCHES: dict[str, list[dict[str, Any]]] = {
         {"Subject": "Case 3 about the pump", "Account": {"Name": "Zeta 100% Foods"}}
     ],
     "FIND {leak} RETURNING Issue__c(Name, toLabel(Name) label)": [{"Name": "Leak", "label": "Leak"}],
-    "FIND {warranty} RETURNING Knowledge__kav(Title) WITH SNIPPET (target_length=120) LIMIT 5 UPDATE VIEWSTAT": [
-        {"Title": "Warranty"}
-    ],
     "FIND {inkworks} LIMIT 1": [{"Id": LEADS[0]}],
-    "FIND {case AND pump} RETURNING Case(Id WHERE CreatedDate = TODAY)": [{"Id": CASES[5]}],
 }
 
 
@@ -91,14 +80,12 @@ REFUSED: list[tuple[str, str, str]] = [
     ("FIND {ab} IN SOME FIELDS", "MALFORMED_SEARCH", "unexpected token: 'SOME'"),
     ("FIND {ab} IN ALL FIELDS RETURNING Case(Id", "MALFORMED_SEARCH", "unexpected token: '<EOF>'"),
     ("FIND {ab} RETURNING Case(Id) WHERE x = 1", "MALFORMED_SEARCH", "unexpected token: 'WHERE'"),
-    ("FIND {ab} RETURNING Case(Id LIMIT x)", "MALFORMED_SEARCH", "unexpected token: 'x'"),
     ("FIND {ab} RETURNING Case WITH FOO BAR BAZ", "MALFORMED_SEARCH", "unexpected token: 'FOO'"),
     ('FIND {"ab} RETURNING Case(Id)', "MALFORMED_SEARCH", 'unbalanced quotation mark in search expression: "ab'),
     ("FIND {(ab} RETURNING Case(Id)", "MALFORMED_SEARCH", "missing bracket in search expression: (ab"),
     ("FIND {AND ab} RETURNING Case(Id)", "MALFORMED_SEARCH", "unexpected token: 'AND' in search expression: AND ab"),
     ("FIND {ab | cd} RETURNING Case(Id)", "MALFORMED_SEARCH", "unexpected token: '|' in search expression: ab | cd"),
     ("FIND {NOT ab} RETURNING Case(Id)", "MALFORMED_SEARCH", "search expression needs a term: NOT ab"),
-    ("FIND {ab AND} RETURNING Case(Id)", "MALFORMED_SEARCH", "search expression needs a term: ab AND"),
     ("FIND {ab OR OR cd}", "MALFORMED_SEARCH", "unexpected token: 'OR' in search expression: ab OR OR cd"),
 ]
 
