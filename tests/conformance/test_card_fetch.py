@@ -253,17 +253,6 @@ def test_a_url_that_speaks_something_else(served: Asked) -> None:
     assert message((url, {**raw, "supportedInterfaces": wrong})) >= {"CARD-007"}
 
 
-@pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON", "GRPC"])
-def test_a_url_where_nothing_answers(served: Asked, binding: str) -> None:
-    dead = [{"url": "http://127.0.0.1:9", "protocolBinding": binding, "protocolVersion": "1.0"}]
-    card = {k: v for k, v in served[1].items() if k not in ("url", "additionalInterfaces")}
-    (result,) = asked((served[0], {**card, "supportedInterfaces": dead}))
-    (finding,) = result.findings
-    assert (result.requirement.id, result.binding) == ("CARD-007", binding)
-    assert (finding.severity, finding.pointer) == ("error", "/supportedInterfaces")
-    assert finding.exchanges
-
-
 def test_declared_and_not_there(served: Asked) -> None:
     promised = {**served[1]["capabilities"], "extendedAgentCard": True}
     assert message(changed(served, capabilities=promised)) == {"XCARD-003"}
@@ -303,29 +292,6 @@ def test_security_that_is_not_enforced(served: Asked) -> None:
         security=[{"b": []}],
     )
     assert message(card) == {"AUTH-001", "V03-AUTH-001"}
-
-
-def test_security_that_is_not_declared(secured: Asked) -> None:
-    url, raw = secured
-    bare = {k: v for k, v in raw.items() if k not in ("securityRequirements", "securitySchemes", "security")}
-    found = asked((url, bare))
-    assert {(r.requirement.id, r.outcome) for r in found} == {("CARD-007", "error"), ("V03-CARD-022", "error")}
-    assert "no credentials are configured; put a token in A2A_AUTH_TOKEN" in found[0].reason
-
-
-def test_a_wrong_token_is_reported_and_never_shown(secured: Asked) -> None:
-    url, raw = secured
-    found = asked((url, raw), "hunter2-hunter2")
-    assert {r.requirement.id for r in found if r.outcome == "error"} == {"CARD-007", "V03-CARD-022"}
-    assert "the configured credentials was sent and refused; check its value" in found[0].reason
-    assert "hunter2" not in repr(found)
-
-
-def test_credentials_go_to_the_endpoints_origin_only(secured: Asked) -> None:
-    _, raw = secured
-    found = asked(("", raw), "open-sesame", "https://elsewhere.example.com/")
-    assert {result.outcome for result in found} == {"error"}
-    assert all("withheld" in result.reason for result in found)
 
 
 def test_the_guide_names_what_is_asked() -> None:

@@ -6,101 +6,33 @@ import asyncio
 import copy
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx
 import pytest
-from judged import collect
+from judged import collect, faults, judge
 from one_test import in_one_test
 from raw_agent import Request, raw_agent, response
-from scripted import scripted_agent
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.checks.binding import is_missing
-from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Planned
-from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.finding import CheckResult, Exchange
 from pytest_a2a_bench.conformance.target import Target, targets_of
 from pytest_a2a_bench.conformance.wire.reply import ERROR_INFO, WireReply, read_grpc_error
 
 Json = dict[str, Any]
 GROUPS = frozenset({"send", "validation", "errors", "versioning", "data-model", "data-parts", "binding", "card"})
-PROMPTS = Scenarios(
-    {
-        "default": "task hello",
-        "message": "echo hello",
-        "slow": "slow 0.6 done",
-        "input": "ask which?",
-        "data": 'data {"a": 1}',
-        "crash": "crash boom",
-        "large": "task ",
-    }
-)
-
-# What a2a-sdk 1.3.0 gets wrong, each read against the specification by hand.
-SDK_DEFECTS = {
-    # Any media type is accepted unless the agent's author switches the check on.
-    *(f"SEND-009[{b}] warned" for b in ("JSONRPC", "HTTP+JSON", "GRPC")),
-    # A part without any content is accepted.
-    *(f"VAL-006[{b}] failed" for b in ("JSONRPC", "HTTP+JSON", "GRPC")),
-    # protobuf's JSON reader for Python skips characters that are no base64.
-    *(f"VAL-010[{b}] failed" for b in ("JSONRPC", "HTTP+JSON")),
-    # Only the major version is compared, and gRPC does not look at it at all.
-    *(f"VER-004[{b}] failed" for b in ("JSONRPC", "HTTP+JSON", "GRPC")),
-    *(f"{id}[GRPC] failed" for id in ("VER-001", "VER-007", "GR-002")),
-}
-
-
-def is_basic(planned: Planned) -> bool:
-    return planned.requirement.group in GROUPS and planned.requirement.version == "1.0"
-
-
-def findings(results: tuple[CheckResult, ...]) -> set[str]:
-    return {f"{r.requirement.id}[{r.binding}] {r.outcome}" for r in results if r.outcome not in ("passed", "skipped")}
-
-
-def judge(url: str, scenarios: Scenarios) -> tuple[CheckResult, ...]:
-    card = httpx.get(f"{url.rstrip('/')}/.well-known/agent-card.json", trust_env=False).json()
-    # Every answer comes, so that the limit is only a safety net on a busy machine.
-    found = targets_of(card, url, scenarios=scenarios, timeout=60)
-    return asyncio.run(collect(found, select=is_basic))
-
-
-@pytest.fixture(scope="module")
-def scripted_results() -> Iterator[tuple[CheckResult, ...]]:
-    with scripted_agent() as agent:
-        yield judge(agent.url, PROMPTS)
-
-
-@pytest.mark.slow
-def test_sdk_has_its_known_defects_only(scripted_results: tuple[CheckResult, ...]) -> None:
-    assert findings(scripted_results) == SDK_DEFECTS
-
-
-def test_evidence_of_a_defect(scripted_results: tuple[CheckResult, ...]) -> None:
-    result = next(r for r in scripted_results if r.name == "1.0/VER-004[HTTP+JSON]")
-    exchange = result.findings[0].exchanges[0]
-    assert (exchange.binding, exchange.http_method, exchange.status) == ("HTTP+JSON", "GET", 404)
-    assert exchange.request_headers["a2a-version"] == "1.5"
-    assert "TASK_NOT_FOUND" in exchange.response
-    assert result.findings[0].spec == result.requirement.spec
-
-
-def test_most_is_really_checked(scripted_results: tuple[CheckResult, ...]) -> None:
-    skipped = {r.requirement.id for r in scripted_results if r.outcome == "skipped"}
-    passed = {r.requirement.id for r in scripted_results if r.outcome == "passed"}
-    assert len(passed) > 80
-    # What stays out: the agent has neither push notifications, nor an extended card, nor extensions, nor files.
-    assert {"PART-007", "PART-008", "ERR-JSON-ExtensionSupportRequired"} <= skipped
-    assert all(r.reason for r in scripted_results if r.outcome == "skipped")
 
 
 def test_agent_that_answers_with_messages(noop_url: str) -> None:
-    results = judge(noop_url, Scenarios())
-    assert findings(results) == set()
+    # Every answer comes, so that the limit is only a safety net on a busy machine.
+    results = judge(noop_url.rstrip("/"), groups=GROUPS, prompts={}, versions=["1.0"], timeout=60)
+    assert faults(results) == {}, [r.findings for r in results.values()]
     # One reason, whether a check looks at that answer or wants a task of its own.
-    found = {r.requirement.id: (r.outcome, r.reason.partition(": ")[2]) for r in results if r.binding == "JSONRPC"}
+    found = {
+        r.requirement.id: (r.outcome, r.reason.partition(": ")[2]) for r in results.values() if r.binding == "JSONRPC"
+    }
     assert found["SEND-002"] == found["SEND-007"] == ("skipped", found["SEND-002"][1])
     assert found["SEND-002"][1].startswith("the agent answers with a message, not with a Task; give a prompt")
 

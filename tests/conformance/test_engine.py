@@ -25,7 +25,7 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.engine import run_check, run_checks
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult, Exchange, Planned
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, rest_call, to_v03_params
-from pytest_a2a_bench.conformance.protocol.payloads import members, message_in, state_of, task_in
+from pytest_a2a_bench.conformance.protocol.payloads import members, state_of
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.target import Target, declared, targets_of
@@ -347,14 +347,6 @@ def test_spelling_of_0_3() -> None:
     assert "parts" not in rest["message"]
     assert to_v03_params("GetTask", {"id": "1"}, "GRPC") == {"name": "tasks/1"}
     assert params["configuration"] == {"returnImmediately": True}
-
-
-def test_results_of_both_versions() -> None:
-    assert task_in({"task": {"id": "1"}}) == {"id": "1"}
-    assert task_in({"id": "1", "status": {}}) == {"id": "1", "status": {}}
-    assert task_in({"statusUpdate": {}}) is None
-    assert message_in({"kind": "message", "parts": []}) is not None
-    assert message_in({"msg": {"messageId": "1"}}) == {"messageId": "1"}
 
 
 def test_scenarios_are_defaults_or_from_a_file(tmp_path: Path) -> None:
