@@ -264,19 +264,6 @@ def test_bare_text_is_of_the_dialect_that_the_conversation_began_with() -> None:
 # --- replies ----------------------------------------------------------------------------------------------------------
 
 
-@in_one_test("name", GENERAL)
-@in_one_test(
-    "part",
-    [
-        Part.of_text(f'{{"tool_call": {CALL_JSON}}}'),
-        Part.of_data([{"name": "get_user", "arguments": {"id": "u1"}}]),
-    ],
-)
-def test_every_dialect_reads_every_shape(name: str, part: Part) -> None:
-    reply = read(name, part)
-    assert (reply.calls, reply.text, reply.unreadable, reply.findings) == ((CALL,), None, False, ())
-
-
 @in_one_test(
     ("part", "settled"),
     [
@@ -299,12 +286,6 @@ def test_auto_settles_on_what_the_agent_answers_in(part: Part, settled: str) -> 
     assert dialects.settle("auto", reply) == settled
     assert dialects.settle(None, reply) == (None if settled == "auto" else settled)
     assert dialects.settle("sierra", reply) == "sierra"
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_an_agent_that_answers_as_asked_is_named_by_the_dialect_it_was_asked_in(name: str) -> None:
-    dialect = dialects.get(name)
-    assert dialect.decode_reply(dialect.encode_reply(AgentSaid(None, (CALL,))), TOOLS).dialect == name
 
 
 def test_respond_is_speech_unless_a_tool_has_that_name() -> None:
@@ -368,12 +349,6 @@ def test_unreadable_content_is_never_passed_on_silently(name: str) -> None:
     assert (reply.unreadable, rules(reply)) == (True, ["unreadable-call"])
 
 
-def test_a_readable_call_beside_an_unreadable_one_is_still_made() -> None:
-    reply = read("tool_call", Part.of_text(f'{CALL_JSON}\n{{"name": "book", "arguments": {{bad}}}}'))
-    assert (reply.calls, reply.unreadable) == ((CALL,), False)
-    assert "unreadable-call" in rules(reply)
-
-
 def test_several_calls_lose_nothing() -> None:
     two = Part.of_text(f'[{CALL_JSON}, {{"name": "book", "arguments": {{}}, "id": 7}}]')
     for name in GENERAL:
@@ -408,11 +383,6 @@ def test_a_call_with_the_same_id_is_the_same_call() -> None:
     assert len(read("auto", as_text, other).calls) == 2
     unnamed = Part.of_text(json.dumps({"tool_call": one | {"id": ""}}))
     assert len(read("auto", unnamed, unnamed).calls) == 2
-
-
-def test_a_message_and_its_echo_count_once() -> None:
-    reply = read("agentbeats", Part.of_text("Hi"), Part.of_data({"name": "respond", "arguments": {"content": "Hi"}}))
-    assert (reply.text, reply.findings) == ("Hi", ())
 
 
 def test_integers_are_restored_where_data_parts_lose_them_and_nowhere_else() -> None:

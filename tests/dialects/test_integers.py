@@ -39,12 +39,8 @@ def obj(**properties: Any) -> dict[str, Any]:
     ("schema", "value", "wanted"),
     [
         (obj(n=INTEGER), {"n": 2.0}, {"n": 2}),
-        (obj(n=INTEGER), {"n": 2.5}, {"n": 2.5}),
-        (obj(n=INTEGER), {"n": True}, {"n": True}),
-        (obj(n=INTEGER), {"n": "2.0"}, {"n": "2.0"}),
         (obj(n=INTEGER), {"n": -0.0}, {"n": 0}),
         (obj(n=NUMBER), {"n": 2.0}, {"n": 2.0}),
-        (obj(n={"anyOf": [INTEGER, NUMBER]}), {"n": 2.0}, {"n": 2}),
         (obj(n={"enum": [1, 2.0]}), {"n": 2.0}, {"n": 2.0}),
         (obj(n={"enum": [True]}), {"n": 1.0}, {"n": 1.0}),
         (obj(n={"type": "number", "multipleOf": 5}), {"n": 10.0}, {"n": 10}),
@@ -75,15 +71,6 @@ def test_only_the_branch_that_a_value_can_be_counts() -> None:
     lists = {"anyOf": [{"type": "array", "items": INTEGER}, {"type": "array", "items": NUMBER}]}
     assert exact(restore_integers([1.0, 2.5], lists)) == "[1.0, 2.5]"
     assert exact(restore_integers([1.0, 2.0], lists)) == "[1, 2]"
-
-
-def test_a_list_of_models_or_objects_as_pydantic_writes_it() -> None:
-    schema = {
-        "$defs": {"Payment": {**obj(id={"type": "string"}, amount=INTEGER), "required": ["id", "amount"]}},
-        **obj(payments={"items": {"anyOf": [{"$ref": "#/$defs/Payment"}, {"type": "object"}]}, "type": "array"}),
-    }
-    value = {"payments": [{"id": "card_1", "amount": 250.0}]}
-    assert exact(restore_integers(value, schema)) == '{"payments": [{"amount": 250, "id": "card_1"}]}'
 
 
 def test_the_copy_is_deep_and_the_original_untouched() -> None:
