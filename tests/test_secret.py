@@ -93,14 +93,10 @@ def test_secrets_are_found_in_urls() -> None:
     assert not list(in_url("it", None))
 
 
-@pytest.mark.parametrize("text", ["", "test", "s3cret7", "12345678", "2026.11.22", "password", "infrastructure_error"])
-def test_a_secret_like_common_text_is_not_hidden(text: str) -> None:
-    assert not is_telling(text)
-
-
-@pytest.mark.parametrize("text", ["s3cret78", "correct horse", "Password", "a" * 21, "1" * 21 + "2"])
-def test_a_distinctive_secret_is_hidden(text: str) -> None:
-    assert is_telling(text)
+def test_only_a_distinctive_secret_is_hidden() -> None:
+    common = ["", "test", "s3cret7", "12345678", "2026.11.22", "password", "infrastructure_error"]
+    distinctive = ["s3cret78", "correct horse", "Password", "a" * 21, "1" * 21 + "2"]
+    assert [text for text in (*common, *distinctive) if is_telling(text)] == distinctive
 
 
 def test_secrets_are_hidden_as_often_as_they_are_remembered() -> None:

@@ -4,16 +4,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from builtin_server import served
 
 from pytest_a2a_bench.adk.options import AdkOptions
 from pytest_a2a_bench.adk.runs import Runs, Tools
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[str]:
-    with served("oracle") as agent:
-        yield agent.url
 
 
 @pytest.fixture

@@ -71,8 +71,8 @@ def test_splits_and_requirements_are_listed_too(tools: Tools) -> None:
         asyncio.run(tools.list_tasks("airlin"))
 
 
-def test_an_evaluation_has_the_shapes_that_are_known(tools: Tools, oracle: str) -> None:
-    begun = asyncio.run(tools.run_evaluation("mock", oracle, TASKS, "", 30))
+def test_an_evaluation_has_the_shapes_that_are_known(tools: Tools, oracle_url: str) -> None:
+    begun = asyncio.run(tools.run_evaluation("mock", oracle_url, TASKS, "", 30))
     assert set(begun) == {"run_id", "status", "results_path"}
     status = finish(tools, begun["run_id"])
     shape = ("run_id", "status", "domain", "task_count", "results_path", "error")
@@ -122,7 +122,9 @@ def test_an_evaluation_is_canceled_and_stays_so(
     assert asyncio.run(tools.cancel_evaluation(run_id))["status"] == "canceled"
 
 
-def test_an_evaluation_outlives_its_process(new_runs: Callable[..., Runs], options: AdkOptions, oracle: str) -> None:
+def test_an_evaluation_outlives_its_process(
+    new_runs: Callable[..., Runs], options: AdkOptions, oracle_url: str
+) -> None:
     first = new_runs(dataclasses.replace(options, wait=0.01))
     with slow_agent() as agent:
         run_id = begin(Tools(first), "mock", agent.url, TASKS)
@@ -132,7 +134,7 @@ def test_an_evaluation_outlives_its_process(new_runs: Callable[..., Runs], optio
     assert records.read(first.terms.directory(run_id)).state == "running"
     # What the agent's address is now is nobody's; the second process has it elsewhere, as after a restart.
     record = records.read(first.terms.directory(run_id))
-    moved = dataclasses.replace(record, request={**record.request, "agent": oracle})
+    moved = dataclasses.replace(record, request={**record.request, "agent": oracle_url})
     moved.write(first.terms.directory(run_id))
     second = Tools(new_runs())
     assert second.runs.take_up() == [run_id]

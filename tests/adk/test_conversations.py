@@ -36,29 +36,31 @@ def select(*ids: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def finished(oracle: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Runs, str]]:
+def finished(oracle_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Runs, str]]:
     """An evaluation that was held without any model, and its name."""
     runs = Runs(AdkOptions(results=tmp_path_factory.mktemp("finished"), tag_trials=True), {})
-    run_id = runs.start("mock", oracle, TASKS).record.name
+    run_id = runs.start("mock", oracle_url, TASKS).record.name
     assert runs.wait(run_id, 600).record.state == "completed"
     yield runs, run_id
     runs.close()
 
 
 @pytest.mark.slow
-def test_from_the_agents_url_to_what_it_means(new_runs: Callable[..., Runs], options: AdkOptions, oracle: str) -> None:
+def test_from_the_agents_url_to_what_it_means(
+    new_runs: Callable[..., Runs], options: AdkOptions, oracle_url: str
+) -> None:
     model = scripted(
-        call("register_agent", endpoint=oracle),
+        call("register_agent", endpoint=oracle_url),
         call("task_selector", domain="mock", request="updates", count=2),
         select("update_task_1", "create_task_1"),
-        call("run_evaluation", domain="mock", a2a_endpoint=oracle, task_ids=TASKS),
+        call("run_evaluation", domain="mock", a2a_endpoint=oracle_url, task_ids=TASKS),
         with_run("get_evaluation_status"),
         with_run("get_evaluation_results"),
         with_run("results_interpreter", question="How good is it?"),
         interpretation("2 of 2 tasks passed, 100 %.", "create_task_1 passed"),
         "All passed.",
     )
-    events = talk(make_evaluator(runs=new_runs(), model=model), options.results, f"evaluate {oracle}")
+    events = talk(make_evaluator(runs=new_runs(), model=model), options.results, f"evaluate {oracle_url}")
     assert model.lines == []
     assert answers(events, "register_agent")[0]["validated"] is True
     assert answers(events, "task_selector") == [
@@ -72,10 +74,12 @@ def test_from_the_agents_url_to_what_it_means(new_runs: Callable[..., Runs], opt
 
 
 def test_a_session_and_its_evaluation_go_on_in_the_next_process(
-    new_runs: Callable[..., Runs], options: AdkOptions, oracle: str
+    new_runs: Callable[..., Runs], options: AdkOptions, oracle_url: str
 ) -> None:
     first = new_runs(dataclasses.replace(options, wait=0.01))
-    begins = scripted(call("run_evaluation", domain="mini", a2a_endpoint=oracle, task_ids=["handle_time-00"]), "Begun.")
+    begins = scripted(
+        call("run_evaluation", domain="mini", a2a_endpoint=oracle_url, task_ids=["handle_time-00"]), "Begun."
+    )
     talk(make_evaluator(runs=first, model=begins), options.results, "evaluate it")
     first.close()
     second = new_runs()
