@@ -31,7 +31,7 @@ def says(check: Check, id: str, version: str = "1.0", binding: str = "JSONRPC", 
         function that makes one of their arguments.
     """
     module = sys.modules[check.__module__]
-    target = Target("", {}, version, binding, "", scenarios=Scenarios({"chunks": "chunks"}))
+    target = Target("", {}, version, binding, "", scenarios=Scenarios({"chunks": "chunks", "large": "large"}))
     context = Context(requirement(id), cast("Any", SimpleNamespace(target=target)))
 
     def giving(value: Any) -> Any:
@@ -200,6 +200,18 @@ def test_data_that_changes_in_the_history_is_found(lost: bool, found: str) -> No
 def test_an_errors_message(version: str, message: Any, found: str) -> None:
     said = says(errors.rpc_error_shape, "ERR-001", version, ordinary_errors=[refused(-32001, message)])
     assert said == found
+
+
+@in_one_test(
+    ("answer", "found"),
+    [(refused(-32001), ""), (refused(-32603), "10 MB: "), (reply(problem="gone"), "10 MB: ")],
+)
+def test_ten_megabytes_may_be_refused_but_not_break_the_agent(answer: WireReply, found: str) -> None:
+    def send(_: Context, text: str, **__: Any) -> WireReply:
+        assert len(text) > 10_000_000
+        return answer
+
+    assert begins(says(errors.large_request, "ERR-018", send=send), found)
 
 
 # A connection that breaks shows nothing of the version.
