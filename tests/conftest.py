@@ -21,6 +21,10 @@ from pytest_a2a_bench.agents.options import parse_spec
 with contextlib.suppress(ImportError):
     importlib.import_module("importlib_metadata")
 
+# Before any thread logs a traceback, for which it parses: CPython 3.11 breaks where two threads parse at a time.
+with contextlib.suppress(ImportError):
+    importlib.import_module("pytest_a2a_bench.agents.server")
+
 pytest_plugins = ["pytester", "connections", "browser"]
 
 # Without the extra "dev" these tests cannot be imported, and somebody who only tries the README's first command from a
