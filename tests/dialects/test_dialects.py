@@ -288,6 +288,13 @@ def test_auto_settles_on_what_the_agent_answers_in(part: Part, settled: str) -> 
     assert dialects.settle("sierra", reply) == "sierra"
 
 
+@in_one_test("name", NAMED)
+def test_a_call_as_it_was_asked_for_is_of_its_dialect_and_no_finding(name: str) -> None:
+    dialect = dialects.get(name)
+    reply = dialect.decode_reply(dialect.encode_reply(AgentSaid(None, (CALL,))), TOOLS)
+    assert (reply.dialect, reply.calls, reply.findings) == (name, (CALL,), ())
+
+
 def test_respond_is_speech_unless_a_tool_has_that_name() -> None:
     spoken = text('{"name": "respond", "arguments": {"content": "Hi"}}')
     for name in GENERAL:

@@ -84,6 +84,10 @@ def test_values_outside_of_json_are_refused(text: str) -> None:
     assert parse_json(text) is BROKEN
 
 
+def test_halves_of_surrogate_pairs_are_replaced() -> None:
+    assert parse_json(r'{"\ud800": ["\udfff", "\ud83d\ude00"]}') == {"\ufffd": ["\ufffd", "\U0001f600"]}
+
+
 @in_one_test(
     "text",
     [
