@@ -24,6 +24,7 @@ TOOLS = (
 
 @pytest.fixture(scope="module", params=["sdk03", "fasta2a", pytest.param("adk", marks=pytest.mark.slow), "strands"])
 def peer_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    # Only the agent on a2a-sdk 0.3 knows the word.
     with peer(request.param, f"peer_{request.param}.py", "plain") as url:
         yield url
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,14 +22,15 @@ from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire.reply import ReplyError, SkipCheck, WireReply, read_rpc_error
 from pytest_a2a_bench.conformance.wire.webhook import Delivery
 
-Check = Callable[[Context], Awaitable[None]]
+Check = Callable[..., Awaitable[None]]
 
 
-def says(check: Check, id: str, version: str = "1.0", binding: str = "JSONRPC", **given: Any) -> str:
+def says(check: Check, id: str, *arguments: Any, version: str = "1.0", binding: str = "JSONRPC", **given: Any) -> str:
     """Return the findings of a check, or why it does not apply.
 
+    :param arguments: of the check, beside the context.
     :param given: what coroutine functions of the check's module, or else methods of the context, return: a value, or a
-        function that makes one of their arguments.
+        function of their arguments that returns or awaits one.
     """
     module = sys.modules[check.__module__]
     target = Target("", {}, version, binding, "", scenarios=Scenarios({"chunks": "chunks", "large": "large"}))
@@ -36,7 +38,8 @@ def says(check: Check, id: str, version: str = "1.0", binding: str = "JSONRPC", 
 
     def giving(value: Any) -> Any:
         async def give(*arguments: Any, **named: Any) -> Any:
-            return value(*arguments, **named) if callable(value) else value
+            found = value(*arguments, **named) if callable(value) else value
+            return await found if inspect.isawaitable(found) else found
 
         return give
 
@@ -44,7 +47,7 @@ def says(check: Check, id: str, version: str = "1.0", binding: str = "JSONRPC", 
         for name, value in given.items():
             patch.setattr(module if hasattr(module, name) else Context, name, giving(value))
         try:
-            asyncio.run(check(context))  # type: ignore[arg-type]
+            asyncio.run(check(context, *arguments))  # type: ignore[arg-type]
         except SkipCheck as skipped:
             return f"skipped: {skipped}"
     return "; ".join(finding.found for finding in context.findings)
@@ -166,11 +169,10 @@ def test_a_challenge_is_for_a_401(answer: WireReply, found: str) -> None:
     ],
 )
 def test_another_users_task_looks_as_if_it_did_not_exist(mine: WireReply, unknown: WireReply, found: str) -> None:
-    async def check(ctx: Context) -> None:
-        await auth.hidden(ctx, "GetTask", {"id": "mine"}, "mine")
+    def as_other(_: Context, __: str, params: Any) -> WireReply:
+        return mine if params["id"] == "mine" else unknown
 
-    check.__module__ = auth.__name__
-    said = says(check, "AUTH-007", as_other=lambda _, __, params: mine if params["id"] == "mine" else unknown)
+    said = says(auth.hidden, "AUTH-007", "GetTask", {"id": "mine"}, "mine", as_other=as_other)
     assert begins(said, found), said
 
 
@@ -181,16 +183,8 @@ def test_data_that_changes_in_the_history_is_found(lost: bool, found: str) -> No
         status = {"state": "TASK_STATE_COMPLETED"}
         return reply({"task": {"id": "t", "status": status, "history": [{**params["message"], "parts": parts}]}})
 
-    def shared(_: Context, __: str, make: Any) -> Any:
-        return make()
-
-    async def check(ctx: Context) -> None:
-        await data_model.data_value(ctx)
-
-    check.__module__ = data_model.__name__
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Context, "shared", shared)
-        assert begins(says(check, "PART-001", call=answer), found)
+    said = says(data_model.data_value, "PART-001", call=answer, shared=lambda _, __, make: make())
+    assert begins(said, found), said
 
 
 @pytest.mark.parametrize(
@@ -198,7 +192,7 @@ def test_data_that_changes_in_the_history_is_found(lost: bool, found: str) -> No
     [("1.0", " ", "message is ' '"), ("1.0", 7, "message is 7"), ("0.3", "", ""), ("0.3", None, "message is None")],
 )
 def test_an_errors_message(version: str, message: Any, found: str) -> None:
-    said = says(errors.rpc_error_shape, "ERR-001", version, ordinary_errors=[refused(-32001, message)])
+    said = says(errors.rpc_error_shape, "ERR-001", version=version, ordinary_errors=[refused(-32001, message)])
     assert said == found
 
 

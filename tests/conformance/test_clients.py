@@ -660,7 +660,7 @@ def test_a_report_that_cannot_be_written_is_said_before_a_client_comes(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_command_and_nobody_came(number: signal.Signals) -> None:
     command = [sys.executable, "-m", "pytest_a2a_bench.cli", "check", "--client", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

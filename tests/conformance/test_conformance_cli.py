@@ -218,7 +218,7 @@ def states(url: str) -> list[str]:
 @pytest.mark.parametrize(
     ("number", "code"),
     [
-        pytest.param(signal.SIGTERM, 143, id="term", marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 143, id="term"),
         pytest.param(signal.SIGINT, 130, id="int"),
     ],
 )

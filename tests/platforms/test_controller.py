@@ -276,9 +276,7 @@ class TestCommand:
         )
 
     @pytest.mark.slow
-    @pytest.mark.parametrize(
-        ("how", "code"), [(signal.SIGTERM, 0), pytest.param(signal.SIGINT, 0, marks=pytest.mark.slow)]
-    )
+    @pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 0)])
     def test_run_sh_is_started_and_nothing_is_left_whatever_ends_the_controller(
         self, how: signal.Signals, code: int, tmp_path: Path
     ) -> None:

@@ -59,7 +59,7 @@ def test_an_interrupted_run_calls_no_agent_conformant(bench: Bench, good_url: st
     ("transport", "least", "columns"),
     [
         ("jsonrpc", 120, "group *card *JSONRPC*"),
-        pytest.param("all", 250, "group *card *JSONRPC *HTTP+JSON *GRPC*", marks=pytest.mark.slow),
+        ("all", 250, "group *card *JSONRPC *HTTP+JSON *GRPC*"),
     ],
 )
 def test_a_correct_agent_passes_everything(bench: Bench, transport: str, least: int, columns: str) -> None:

@@ -146,7 +146,7 @@ def pytest_runtest_logreport(report):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("busy", ["gw1", pytest.param("gw0 gw1", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("busy", ["gw1", "gw0 gw1"])
 def test_workers_that_still_collect_are_not_waited_for_after_sigterm(
     desk: Bench, monkeypatch: pytest.MonkeyPatch, busy: str
 ) -> None:

@@ -57,8 +57,8 @@ def outcomes_of(run: Bench) -> dict[str, tuple[str, str | None, str]]:
     ("ahead", "restart"),
     [
         pytest.param(3, 4, id="replaced"),
-        pytest.param(1, 4, id="replaced, one at a time", marks=pytest.mark.slow),
-        pytest.param(4, 0, id="not replaced", marks=pytest.mark.slow),
+        pytest.param(1, 4, id="replaced, one at a time"),
+        pytest.param(4, 0, id="not replaced"),
     ],
 )
 def test_a_kill_with_several_trials_in_flight(desk: Bench, ahead: int, restart: int) -> None:
@@ -166,9 +166,9 @@ GATE = ("--a2a-min-pass=0.5",)
     [
         pytest.param((), (), id="alone-no gate"),
         pytest.param((), GATE, id="alone-gate"),
-        pytest.param((*XDIST, "2"), (), id="workers-no gate", marks=pytest.mark.slow),
+        pytest.param((*XDIST, "2"), (), id="workers-no gate"),
         pytest.param((*XDIST, "1"), GATE, id="worker-gate"),
-        pytest.param((*XDIST, "2", "--a2a-concurrency=4"), GATE, id="ahead-gate", marks=pytest.mark.slow),
+        pytest.param((*XDIST, "2", "--a2a-concurrency=4"), GATE, id="ahead-gate"),
     ],
 )
 def test_trouble_is_repeated_and_a_miss_never(desk: Bench, workers: tuple[str, ...], gate: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from examples import examples, sampled
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_test import in_one_test
@@ -297,19 +297,10 @@ def test_no_reply_raises_or_passes_in_silence(name: str, said: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
-    sampled(
-        [
-            "<execute>",
-            "<respond> x",
-            '{"action": "execute", ',
-            "<thought>",
-            "```",
-            "<execute a",
-            "&lt;execute",
-            "</execute>",
-        ],
-        2,
-    ),
+    [
+        *("<execute>", "<respond> x", '{"action": "execute", ', "<thought>"),
+        *("```", "<execute a", "&lt;execute", "</execute>"),
+    ],
 )
 def test_hostile_replies_take_no_time(piece: str) -> None:
     said = (piece * 100_000)[:300_000]

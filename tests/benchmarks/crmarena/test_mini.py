@@ -183,14 +183,7 @@ def test_every_shortcut_that_rows_are_made_for_falls_and_no_gold_does(misses: li
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("level", "most"),
-    [
-        pytest.param("low", 0.95, marks=pytest.mark.slow),
-        pytest.param("medium", 0.6, marks=pytest.mark.slow),
-        ("high", 0.1),
-    ],
-)
+@pytest.mark.parametrize(("level", "most"), [("low", 0.95), ("medium", 0.6), ("high", 0.1)])
 def test_an_agent_that_reads_the_schema_solves_its_tasks_under_drift(level: DriftLevel, most: float) -> None:
     org = mini()
     tasks = [task for task in org.tasks if task.answers]

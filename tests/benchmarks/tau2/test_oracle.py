@@ -49,14 +49,6 @@ def test_every_wire_and_dialect(
 # Every trial starts from the state that a fresh process of stock tau2 has, whatever this process did before.
 
 
-DOMAINS = [
-    "mock",
-    "telecom",
-    pytest.param("airline", marks=pytest.mark.slow),
-    pytest.param("retail", marks=pytest.mark.slow),
-]
-
-
 def fresh_process(domain: str) -> dict[str, Any]:
     """Return what stock tau2 is in a process in which nothing happened before, and nothing of ours is."""
     environ = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
@@ -67,7 +59,7 @@ def fresh_process(domain: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("domain", ["mock", "telecom", "airline", "retail"])
 def test_earlier_writes_leave_nothing_in_a_new_environment(domain: str) -> None:
     tau2 = upstream.load()
     tasks = [tau2.task_class.model_validate(index.load_task_json(domain, t.task_id)) for t in index.load_tasks(domain)]

@@ -55,7 +55,7 @@ def compare(run_trials: RunTrials, url: str, spec: str, every: list[TrialKey]) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("domain", "count"), [("mock", 1), pytest.param("telecom", 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("domain", "count"), [("mock", 1), ("telecom", 2)])
 def test_the_same_user_behind_a2a_comes_to_the_same(
     run_trials: RunTrials, users: tuple[str, Speaker], domain: str, count: int
 ) -> None:
