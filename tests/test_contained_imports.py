@@ -1,7 +1,5 @@
 """What tau2 and LiteLLM do to the process around them: nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Printed commands install the copy that runs, wherever it came from."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

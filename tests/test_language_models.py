@@ -1,7 +1,5 @@
 """The rate of requests to language models, with LiteLLM and a scripted model over HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Long waits are announced, short ones are not."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from types import SimpleNamespace

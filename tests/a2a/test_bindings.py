@@ -1,7 +1,5 @@
 """The client against a real a2a-sdk 1.x server: every binding, both protocol versions, blocking and streaming."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -4,8 +4,6 @@ The agent works on every message that it gets, however often it gets it, and ans
 context. So a conversation in which one came twice is worth nothing. ``tau2/test_fault_matrix.py`` has all bindings.
 """
 
-from __future__ import annotations
-
 import collections
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Trouble on the wire: which error it is, what is repeated, and what never leaves for another host."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gzip

@@ -1,7 +1,5 @@
 """gRPC's channels: what certainly never left, and that a new one is taken after trouble."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

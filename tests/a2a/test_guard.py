@@ -1,7 +1,5 @@
 """Which addresses may be called for a stranger, and that a connection goes to the address that was looked at."""
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import socket

@@ -1,7 +1,5 @@
 """What settings and environment say about certificates and proxies, and what is wrong with it."""
 
-from __future__ import annotations
-
 import dataclasses
 import ssl
 import string

@@ -1,7 +1,5 @@
 """OAuth 2 client credentials with a real token endpoint: whose secret goes where, and tokens that end."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Agents behind authorities, proxies and client certificates of one's own: real TLS servers and a real proxy."""
 
-from __future__ import annotations
-
 import os
 import socket
 import threading

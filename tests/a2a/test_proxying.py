@@ -1,7 +1,5 @@
 """Which URLs a card shows behind a proxy."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The token leaves for the agent and for nowhere else, even where the agent sends it back."""
 
-from __future__ import annotations
-
 import base64
 import json
 import logging

@@ -1,7 +1,5 @@
 """Conversations that share a connection to one agent: its connections, and its pace."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

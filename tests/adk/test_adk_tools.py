@@ -1,7 +1,5 @@
 """The tools as a program uses them: real agents, evaluations in the background, and processes that end in between."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """The agent with a model that says what a test wants: what it calls, what it is told, and what is checked."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """``a2a-bench adk``: the directory that it writes, as ADK loads it, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

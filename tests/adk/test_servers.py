@@ -3,8 +3,6 @@
 What comes of it is what a run of pytest over the same tasks comes to.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

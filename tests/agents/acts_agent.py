@@ -1,7 +1,5 @@
 """A real a2a-sdk agent that does what the prefixes of ACTS say, as far as its public tests use them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

@@ -1,7 +1,5 @@
 """A JSON-RPC agent that answers what a test tells it to, right or wrong."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time

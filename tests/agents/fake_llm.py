@@ -6,8 +6,6 @@ In tests::
         ...  # point a client at llm.api_base; afterwards look at llm.requests
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import threading

@@ -1,7 +1,5 @@
 """Servers in a thread of their own, while the test goes on."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

@@ -7,8 +7,6 @@ a process in a session of its own, ``loud`` writes a lot. It answers GET /echo w
 the body, GET /sse with three events of which the second waits for /go, GET /hang never, and GET /big with 8 MiB.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

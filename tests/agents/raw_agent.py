@@ -1,7 +1,5 @@
 """A raw TCP server that plays an agent which breaks the rules of HTTP, JSON or A2A on purpose."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """A real a2a-sdk agent that does what a message's first word says, over all bindings, with all that a card declares."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

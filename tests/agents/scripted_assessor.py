@@ -8,8 +8,6 @@ fails, ``reject`` rejects, ``break`` ends its stream in the middle and has the r
 "canceled", on a line of its stdout.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The ``llm`` agent end to end: our client, a real agent, LiteLLM, and a scripted model over HTTP."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Built-in agents that play a solution with what they read: carefully, or trusting the first answer."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_a2a_bench.agents.brain import Conversation

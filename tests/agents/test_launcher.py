@@ -1,7 +1,5 @@
 """Starting, stopping and losing a built-in agent's process."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

@@ -1,7 +1,5 @@
 """Agents on other frameworks that call the tools of their trials over MCP: google-adk, LangGraph and pydantic-ai."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable, Iterator

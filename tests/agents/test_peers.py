@@ -1,7 +1,5 @@
 """Conversations with real agents on other frameworks: a2a-sdk 0.3.x, fasta2a, google-adk and strands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The built-in agents as real processes, through the project's own client and by hand."""
 
-from __future__ import annotations
-
 import json
 import signal
 import threading

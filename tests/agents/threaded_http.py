@@ -1,7 +1,5 @@
 """HTTP servers of the standard library in threads of a test: on a free port, silent, and over with their block."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

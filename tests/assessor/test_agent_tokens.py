@@ -1,7 +1,5 @@
 """Tokens for agents: named in a request, sent where the operator said, and found nowhere else."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Assessments over the wire: a real assessor, real agents, the SDK's client and raw 0.3 requests."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

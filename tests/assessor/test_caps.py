@@ -1,7 +1,5 @@
 """What an assessment may cost in time, money, steps and size, and what comes of one that wants more."""
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

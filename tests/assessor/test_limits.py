@@ -1,7 +1,5 @@
 """Limits of each caller, which hold for all assessors that share a directory, and what they are counted with."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import time

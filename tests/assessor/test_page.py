@@ -1,7 +1,5 @@
 """The page that lists assessments, metrics and logs: as served, and in a real browser."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator

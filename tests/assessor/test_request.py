@@ -1,7 +1,5 @@
 """Reading requests: three forms, everything that is wrong told at once, nothing a stranger writes breaks it."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a hostile caller, a hostile agent and a careless operator get: refused, and no secret of anybody's."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import dataclasses

@@ -1,7 +1,5 @@
 """Several assessors with one database and one results directory: whichever is asked answers for all."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime
 import json

@@ -1,7 +1,5 @@
 """Assessments in which the agent calls its tools over MCP: who may ask for that, and what comes of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

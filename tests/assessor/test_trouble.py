@@ -1,7 +1,5 @@
 """What breaks beside an assessment: a database that goes away, webhooks that hold us up, directories out of reach."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sqlite3

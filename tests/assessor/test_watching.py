@@ -1,7 +1,5 @@
 """What an operator sees of an assessment while it runs: spans, logs and numbers, and in none of them what was said."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Real trials without pytest's own machinery: a built-in agent, over real HTTP, the client, the runner."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What judges answer, and what is read of it: a verdict for each expected outcome, or what is wrong with the answer."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

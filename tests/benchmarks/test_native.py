@@ -1,7 +1,5 @@
 """Calls that an agent makes by itself: in which order they are carried out, by which bounds, and how that ends."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """Noise: what an agent reads in place of what is there, and that nothing it does makes a task impossible."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Sequence

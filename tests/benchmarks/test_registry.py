@@ -1,7 +1,5 @@
 """The registry imports a benchmark in a trial's thread."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

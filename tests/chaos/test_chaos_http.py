@@ -1,7 +1,5 @@
 """Each fault as a raw HTTP client sees it, and what the agent behind it was told."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Settings of commands: the environment, the table and ``--set``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

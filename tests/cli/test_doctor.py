@@ -1,7 +1,5 @@
 """``a2a-bench doctor URL``: an agent is met, over real HTTP."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

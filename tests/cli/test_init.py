@@ -1,7 +1,5 @@
 """``a2a-bench init``: the files that a project gets, and that they work."""
 
-from __future__ import annotations
-
 import ast
 import io
 import json

@@ -1,7 +1,5 @@
 """Each door advises with names that its users have, whichever message it passes on."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """Environment variables from a file that was named: how it is read, lent and hidden."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

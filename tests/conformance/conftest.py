@@ -4,8 +4,6 @@ An agent keeps its connections to webhooks until its event loop is gone, and nob
 collector, they would be an error of whichever test happens to run: so they are nothing here, and gone after a module.
 """
 
-from __future__ import annotations
-
 import gc
 import warnings
 from collections.abc import Iterator

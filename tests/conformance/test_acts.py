@@ -1,7 +1,5 @@
 """ACTS files of our own, made on real agents; the public ones where the environment says where they are."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

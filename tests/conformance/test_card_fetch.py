@@ -1,7 +1,5 @@
 """Cards over HTTP: from good servers, careless ones and hostile ones."""
 
-from __future__ import annotations
-
 import copy
 import json
 import time

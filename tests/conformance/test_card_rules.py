@@ -1,7 +1,5 @@
 """Every rule has a card that breaks it and nothing else; good cards break none."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """Signatures made here and by a2a-sdk, verified; and every way in which they must not verify."""
 
-from __future__ import annotations
-
 import base64
 import builtins
 import json

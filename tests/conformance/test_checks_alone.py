@@ -1,7 +1,5 @@
 """Checks of answers that are made up: rules whose fault a whole agent shows only by waiting, or by chance."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import json

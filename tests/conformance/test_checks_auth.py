@@ -1,7 +1,5 @@
 """Credentials, the extended card, extensions, tenants and the equivalence of bindings."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from typing import Any

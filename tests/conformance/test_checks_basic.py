@@ -1,7 +1,5 @@
 """The basic groups: correct servers have only the defects known of them, broken ones are found out."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import json

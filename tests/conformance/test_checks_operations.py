@@ -1,7 +1,5 @@
 """GetTask, ListTasks and follow-up messages, on a correct server and on one that answers anything."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

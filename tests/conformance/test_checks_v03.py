@@ -1,7 +1,5 @@
 """Agents of 0.3: a2a-sdk 1.3.0's compatible side on three transports, and a real 0.3.26 server."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """``check --client`` and ``a2a_observed_agent``: planted faults of clients are found, a correct client is silent."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """``a2a-bench check``: of an agent, and with ``--card`` of a card alone."""
 
-from __future__ import annotations
-
 import functools
 import io
 import json

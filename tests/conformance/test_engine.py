@@ -1,7 +1,5 @@
 """The engine: what is planned, that every requirement is accounted for, and that nothing is lost or left behind."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import inspect

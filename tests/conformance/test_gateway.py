@@ -1,7 +1,5 @@
 """Gateways judged against the agent behind them: planted faults, a transparent proxy, an agent that varies."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

@@ -1,7 +1,5 @@
 """gRPC through a gateway: planted faults, a transparent proxy, and a real Caddy before all bindings."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A real nginx before an agent: in its documented configuration, and wrongly configured in the ways that are usual."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """One cause, one row: what is folded beneath what, and what is not."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json

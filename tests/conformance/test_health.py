@@ -1,7 +1,5 @@
 """An agent that one request breaks: told once, with the request, and nothing else is run against it."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 from collections.abc import Container, Mapping

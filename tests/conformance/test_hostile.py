@@ -3,8 +3,6 @@
 What is merely malformed is in ``test_checks_basic``, and the like of cards in ``test_card_fetch``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import functools

@@ -4,8 +4,6 @@ google-adk 2.13 serves A2A through a2a-sdk 1.3 and strands 1.62 through a2a-sdk 
 fasta2a 2.1.1 is an implementation of its own.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

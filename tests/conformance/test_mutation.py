@@ -1,7 +1,5 @@
 """Judging the judge: how many of the faulty agent's faults the checks notice, and which checks notice none."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import re

@@ -1,7 +1,5 @@
 """Which requirement names a fault, at which level and in which words; and what is odd but right is no fault."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import itertools

@@ -1,7 +1,5 @@
 """Agents that nothing can be judged on: told once for each interface, with what to do, and not run against them."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

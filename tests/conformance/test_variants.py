@@ -1,7 +1,5 @@
 """Every rule in further cells: which there are, which a card allows, and that what is broken only there is found."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import itertools

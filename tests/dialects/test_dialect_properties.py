@@ -1,7 +1,5 @@
 """Any call, any words, through any dialect, come back equal."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Each dialect on the wire: what it writes, what it reads, what it complains about."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Integers that a protobuf ``Struct`` turned into floats come back by the tool's schema."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Finding calls in text: what is a call, what is prose, what is neither, and at what cost."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import time

@@ -5,8 +5,6 @@
 nothing else is needed to make it again.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os

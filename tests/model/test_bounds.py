@@ -1,7 +1,5 @@
 """The bounds of a reply: how they are given, what they cut off, and that merging calls says what it always said."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

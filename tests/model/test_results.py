@@ -1,7 +1,5 @@
 """Keys, slugs and the trial file's round trip."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ They are not part of this repository: ``A2A_AGENTBEATS`` names a directory with 
 of its own (docs/guides/platforms.md says which). The agents' model is scripted; everything else is real.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

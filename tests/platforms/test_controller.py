@@ -1,7 +1,5 @@
 """A controller with real processes behind real HTTP."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import json
 import os

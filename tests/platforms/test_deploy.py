@@ -1,7 +1,5 @@
 """The files of deploy/: that they say what our commands and AgentBeats understand, without any container engine."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What DuckDB makes of leaderboards' files, by the query that the documentation gives."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

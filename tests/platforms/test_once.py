@@ -1,7 +1,5 @@
 """One command from the start of both to the result, with real processes; assessors are scripted, or our own."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Processes that are stopped at any moment leave no process behind; their logs are bounded and show no secret."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

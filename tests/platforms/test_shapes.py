@@ -1,7 +1,5 @@
 """The deployment shapes of the guide, as far as one machine has them, and the protocol through a controller."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

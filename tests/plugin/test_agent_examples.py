@@ -1,7 +1,5 @@
 """``example_suites/agents``: each is served as its file says, met, and solves a task with a model that is a script."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A disk that is full or read-only, and a clock that jumps: what was finished stays, and nothing passes for it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

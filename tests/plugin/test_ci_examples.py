@@ -1,7 +1,5 @@
 """``example_suites/ci``: an action, a job and a script, run as those systems run them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

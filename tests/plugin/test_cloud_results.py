@@ -1,7 +1,5 @@
 """Results at a URL of a real S3 server: resume, gates, shards, merge, reports, and two runs at one URL."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

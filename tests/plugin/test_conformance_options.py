@@ -1,7 +1,5 @@
 """Options of the conformance suites: keys for signed cards, and where push notifications are received."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

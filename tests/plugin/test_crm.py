@@ -1,7 +1,5 @@
 """CRMArena in pytest: which items there are, what chooses them, and what is reported of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

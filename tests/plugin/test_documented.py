@@ -1,7 +1,5 @@
 """The guide's recipes for CI systems: their YAML is read, and their shell commands are run as those systems do."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Runs that end once every gate is decided: alone, with workers, resumed, and with conversations ahead."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

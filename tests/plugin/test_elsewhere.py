@@ -1,7 +1,5 @@
 """Workers that another program starts, with no disk that both sides see: their results come back to the controller."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

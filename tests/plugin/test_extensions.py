@@ -1,7 +1,5 @@
 """What others add: every kind by the example project, and by an installed distribution; what is wrong is one line."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

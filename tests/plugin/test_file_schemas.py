@@ -1,7 +1,5 @@
 """Every file that real runs leave is as its published schema says."""
 
-from __future__ import annotations
-
 import copy
 import json
 from importlib.resources import files

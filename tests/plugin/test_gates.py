@@ -1,7 +1,5 @@
 """Gates in whole pytest runs: misses, exit status, synthetic test cases, the table and the file."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Nothing that an agent says is a command to what reads a log: terminal, reports and summaries of real runs."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

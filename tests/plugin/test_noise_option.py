@@ -1,7 +1,5 @@
 """``--a2a-noise`` as a user has it: plain and noisy trials, the gate, and the events in results."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``--a2a-user a2a:URL`` as a run has it: found before the first item, told everywhere, and part of what is reused."""
 
-from __future__ import annotations
-
 import fnmatch
 import json
 import os

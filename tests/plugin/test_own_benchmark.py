@@ -1,7 +1,5 @@
 """The example of a benchmark of one's own: it runs, gates and reports without a line of ours that knows it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

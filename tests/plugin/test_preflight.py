@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from builtin_server import served
 from harness import Bench, log_of

@@ -1,7 +1,5 @@
 """A whole run, and the commands, against an agent behind TLS with an authority of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

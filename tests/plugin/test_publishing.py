@@ -1,7 +1,5 @@
 """Markdown, job summary and annotations of real runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """``--a2a-record`` and ``--a2a-replay``: a suite run again without its agent."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

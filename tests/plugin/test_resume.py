@@ -1,7 +1,5 @@
 """Never twice: resume, shards, merge."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

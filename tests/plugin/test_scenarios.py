@@ -1,7 +1,5 @@
 """``@pytest.mark.a2a_scenario``: conversations that a project's own tests describe."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Canaries: an agent repeats every secret in every encoding wherever it may, and none is found in what a run leaves."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import json

@@ -4,8 +4,6 @@ What a scripted server says is always what a test thought of; this one rambles, 
 never calls a tool. Whatever it does, trials end as passed or failed and can be read.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from urllib.parse import urlencode

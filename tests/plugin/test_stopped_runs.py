@@ -1,7 +1,5 @@
 """Runs that are stopped: because they are hopeless, or because their time is up."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

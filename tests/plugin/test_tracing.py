@@ -1,7 +1,5 @@
 """Spans as a real receiver of OTLP gets them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 

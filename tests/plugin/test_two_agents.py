@@ -1,7 +1,5 @@
 """Several agents in one run, as a user has it: pairs of trials, numbers of each agent's own, one verdict."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a run tells of users that were at fault, and of trials that were run again for it."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Workers that are killed while several trials are in flight: nothing passes, and each lost trial is named once."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every code block of the documentation is right, or says why nobody can know."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The documentation names what the code has."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

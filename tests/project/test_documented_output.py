@@ -1,7 +1,5 @@
 """The tutorials print what their pages say: a gate in ten minutes, and a failing merge from red to green."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

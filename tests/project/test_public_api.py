@@ -1,7 +1,5 @@
 """What users build on changes on purpose only."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Why a trial did not pass, told from results made by hand; real conversations are in tests/benchmarks/tau2."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Sequence

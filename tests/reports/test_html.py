@@ -1,7 +1,5 @@
 """The page's text, without a browser."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import hashlib

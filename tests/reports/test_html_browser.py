@@ -1,7 +1,5 @@
 """The page in a real browser."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

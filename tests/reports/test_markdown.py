@@ -1,7 +1,5 @@
 """A run as Markdown and as annotations: complete, bounded, and nothing in it acts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

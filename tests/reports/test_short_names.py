@@ -1,7 +1,5 @@
 """Tasks with long ids have short names, and lists of them end."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

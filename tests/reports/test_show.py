@@ -1,7 +1,5 @@
 """``a2a-bench show``, and what a test may ask of a conversation."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``a2a-bench show --browser``: a run in a browser while it goes on, over real HTTP and in a real Chromium."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,7 +1,5 @@
 """Baselines, comparisons, and the commands that make and print them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import tempfile

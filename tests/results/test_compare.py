@@ -1,7 +1,5 @@
 """One agent against another: which is better, and what trials that could not be evaluated leave of that; and names."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from typing import Any

@@ -1,7 +1,5 @@
 """Files that are damaged in every way, given to every command that reads them: one line, never a traceback."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

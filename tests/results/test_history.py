@@ -1,7 +1,5 @@
 """What runs measured over time: kept as lines, and what they show."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

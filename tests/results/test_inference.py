@@ -1,7 +1,5 @@
 """Statistics against scipy, by property, and (slow) by simulation."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from statistics import mean, pstdev

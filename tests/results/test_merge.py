@@ -1,7 +1,5 @@
 """Parts of a run: what is in each, what makes them one question, and what the manifest of joined parts says."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

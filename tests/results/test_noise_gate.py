@@ -1,7 +1,5 @@
 """The gate ``robust``: what noise costs, by the paired test of baselines."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """pass^k, the summary, and the line of progress."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from typing import Any

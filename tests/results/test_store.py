@@ -1,7 +1,5 @@
 """Trial files: atomic, private, readable back."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Conversations with our ADK agents: a model that says what a test wants, and what holds them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable

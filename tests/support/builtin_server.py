@@ -1,7 +1,5 @@
 """Servers on the loop thread of the client, while the test goes on: a built-in agent starts in a tenth of the time."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager

@@ -1,7 +1,5 @@
 """Good agent cards of both versions, and how to break them."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import json

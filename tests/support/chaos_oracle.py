@@ -1,7 +1,5 @@
 """A built-in agent behind faults, in this process: one cell of fault, binding, protocol version and streaming."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections import Counter

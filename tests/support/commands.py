@@ -1,7 +1,5 @@
 """Commands of ``a2a-bench``, run in this process."""
 
-from __future__ import annotations
-
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A controller in this process, with a real process behind it, and a client of it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

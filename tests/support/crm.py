@@ -1,7 +1,5 @@
 """What tests of CRM tasks share: the mini org behind the query engine, settings, keys, and what came of trials."""
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager

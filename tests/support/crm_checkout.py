@@ -1,7 +1,5 @@
 """A checkout with the shape of upstream's code and words of our own: upstream's may not be copied."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _PROMPT = (

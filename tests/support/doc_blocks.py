@@ -5,8 +5,6 @@ a value replaced by one; Python, TOML, YAML and JSON are parsed, and our keys an
 looked at so says why in a comment above it: ``<!-- not run: REASON -->``.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import importlib.util

@@ -5,8 +5,6 @@ Which part follows from the number ``A2A_BENCH_FUZZ_SEED``, which ``.ci/nightly`
 everything is tried. A failure shows what was tried, and with the same number it is tried again.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar

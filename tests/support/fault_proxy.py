@@ -1,7 +1,5 @@
 """What goes wrong between a client and an agent over gRPC, on purpose: a proxy of its frames."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import struct

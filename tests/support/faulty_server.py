@@ -1,7 +1,5 @@
 """The faulty agent, served by the event loop of a test or in a thread beside it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

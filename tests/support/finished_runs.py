@@ -1,7 +1,5 @@
 """Results directories as a run leaves them."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Faults of gateways from public reports, as data: what each does to a request or an answer, and the rule it breaks."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Runs the conformance checks against a server of a test, and sorts what came of them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import importlib

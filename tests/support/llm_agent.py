@@ -1,7 +1,5 @@
 """The built-in agent ``llm`` with a model that says what a test wants: one agent for all, it takes seconds to start."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Trials that never happened, for what reads results."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Judging the faulty agent: which checks notice which fault."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Awaitable, Callable, Container, Sequence

@@ -1,7 +1,5 @@
 """One test for a family of cases: every case runs, and all that fail are reported together."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import traceback

@@ -3,8 +3,6 @@
 ``A2A_BENCH_PEER_PYTHONS`` names interpreters that have them: ``{"sdk03": "/path/to/python", "adk": ...}``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A raw gRPC server, which does with every call what a test tells it to."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import contextlib
 from collections.abc import Callable, Iterator

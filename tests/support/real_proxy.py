@@ -1,7 +1,5 @@
 """Real proxies as processes."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 from collections.abc import Iterator

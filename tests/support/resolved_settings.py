@@ -1,7 +1,5 @@
 """Settings as a pytest run resolves them, from options, variables and a table."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small server that speaks Salesforce's REST API over any org: login, query, pages, search, errors."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

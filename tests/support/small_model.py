@@ -7,8 +7,6 @@ it they are looked for beside the tests.
 Alone, with such an interpreter: ``python small_model.py`` prints the address and serves until its input ends.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """A hand-made org for the tests of the query engine: few records, each there for a reason."""
 
-from __future__ import annotations
-
 from datetime import date
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Hostile query texts: mutations of valid ones, random words, injections, and sizes that nobody needs."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """An OTLP/HTTP receiver on this machine that keeps the spans it is sent."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager

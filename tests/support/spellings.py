@@ -1,7 +1,5 @@
 """Every way in which a secret may be written, and what looks for all of them."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

@@ -1,7 +1,5 @@
 """One valid file of each kind that this project writes, as a run and its commands leave them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

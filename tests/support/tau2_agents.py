@@ -4,8 +4,6 @@ Each is a generator: it yields a text and is sent the user's reply, or yields a 
 only if the user plays its part: without the answer that identifies it, without a yes, they give up.
 """
 
-from __future__ import annotations
-
 import datetime
 import functools
 import itertools

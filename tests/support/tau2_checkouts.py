@@ -1,7 +1,5 @@
 """Checkouts of tau2's data, made of the installed ones when a test runs."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -4,8 +4,6 @@
 LiteLLM, which no environment uses, is left out to save seconds.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import inspect

@@ -10,8 +10,6 @@ itself failed. Each conversation is played in a fork, as tau2's environments of 
 VPN does): a fork is the process that has just started.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -3,8 +3,6 @@
 A reward depends on what was called and said only, so equal outcomes of a task are evaluated once.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import random

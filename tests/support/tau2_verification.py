@@ -4,8 +4,6 @@ Compared are every message with every tool's answer, how the conversation ended,
 results say of it, and with a language model as user (or judge) every request that its model was sent.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Real trials without pytest's own machinery: the client, the runner, the pool, the store."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import uuid

@@ -4,8 +4,6 @@ Run in a directory with a ``.env``; ``sys.frozen`` makes python-dotenv look ther
 environment inside a project.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

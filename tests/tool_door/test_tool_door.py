@@ -1,7 +1,5 @@
 """The tools of trials over MCP, as any client finds them: who may call what, and what becomes of everything else."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import contextlib

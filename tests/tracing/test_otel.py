@@ -1,7 +1,5 @@
 """What an agent is told of the span that it works for."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

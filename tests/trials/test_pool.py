@@ -1,7 +1,5 @@
 """The pool: order, limits, cancellation."""
 
-from __future__ import annotations
-
 import threading
 import time
 from concurrent.futures import CancelledError

@@ -1,7 +1,5 @@
 """From a key to a stored result: whose trouble it was, and never twice."""
 
-from __future__ import annotations
-
 import json
 import random
 import threading

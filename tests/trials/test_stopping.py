@@ -1,7 +1,5 @@
 """The breaker: what opens it, what ends a row, and who hears of it."""
 
-from __future__ import annotations
-
 import threading
 import time
 from pathlib import Path

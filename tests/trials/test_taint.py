@@ -1,7 +1,5 @@
 """When a conversation is run again, and what a tainted one is worth."""
 
-from __future__ import annotations
-
 import threading
 import time
 from types import SimpleNamespace

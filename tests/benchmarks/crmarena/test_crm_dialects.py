@@ -1,7 +1,5 @@
 """The dialects of the tasks about an org: what they write, what they read, what they complain about."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What conversations share, tasks from a directory, and where the oracle finds the golds."""
 
-from __future__ import annotations
-
 import os
 import re
 from argparse import ArgumentParser

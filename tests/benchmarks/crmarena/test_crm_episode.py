@@ -1,7 +1,5 @@
 """The rules of one conversation with an org, without a wire."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Trials with language models in them, behind a real OpenAI-compatible server: the agent, the user, the judge."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The profile ``official``: upstream's texts from a checkout, and its turns (``perf/crm_official.py`` compares)."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """CRMArena's options: what each value means, and which do not go together."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Stored conversations with an org, scored again."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

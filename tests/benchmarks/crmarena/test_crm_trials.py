@@ -1,7 +1,5 @@
 """Whole trials over real A2A: what the built-in agents reach, in every scoring, dialect and state of the org."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The users of interactive conversations: the script, and a model behind a real HTTP server."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import replace
 from pathlib import Path

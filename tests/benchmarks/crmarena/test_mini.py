@@ -1,7 +1,5 @@
 """The generator: the same everywhere, valid as an org, and of the size that it says."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from contextlib import closing

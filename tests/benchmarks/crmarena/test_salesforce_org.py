@@ -1,7 +1,5 @@
 """The live backend against a server that speaks Salesforce's REST API over the mini org."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

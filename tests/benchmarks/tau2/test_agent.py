@@ -1,7 +1,5 @@
 """The agent's side of a trial: what is sent, what is said once, what is recorded."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """tau2's data from elsewhere than its code: named, kept apart, and everything of them used."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

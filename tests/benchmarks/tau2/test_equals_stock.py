@@ -1,7 +1,5 @@
 """Finished trials run against the stock tau2, and that it notices what is wrong with them."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """What an agent that reports no tokens is reckoned to have used, and the metrics file of each trial's requests."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

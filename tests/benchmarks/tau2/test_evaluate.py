@@ -1,7 +1,5 @@
 """What is said about upstream's evaluation."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock

@@ -1,7 +1,5 @@
 """What tau2 itself makes of an exported file."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

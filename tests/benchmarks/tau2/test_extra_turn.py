@@ -1,7 +1,5 @@
 """One more turn proves whether a user ended its conversation too early: never of an agent that would not have acted."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable, Sequence

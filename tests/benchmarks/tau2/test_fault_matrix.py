@@ -1,7 +1,5 @@
 """What comes of each fault is what docs/explanations/reliability.md says, and never a wrong reward."""
 
-from __future__ import annotations
-
 import functools
 import tempfile
 from collections import Counter

@@ -1,7 +1,5 @@
 """Results of tau2's own runner, in each of their layouts, are a run like any other."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

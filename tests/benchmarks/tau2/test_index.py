@@ -1,7 +1,5 @@
 """Task ids come from tau2's data files, and tau2 itself stays unimported."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

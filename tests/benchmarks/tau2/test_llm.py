@@ -1,7 +1,5 @@
 """tau2's LLM user, its judge and our LLM agent, end to end against a scripted OpenAI-compatible server."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """tau2's trials with tools called over MCP: what they are worth, and what is kept of them, is what it is in text."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import threading

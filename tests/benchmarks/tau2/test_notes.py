@@ -1,7 +1,5 @@
 """What is known of corrected golds: facts that recognise a task, and the words they are told in."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

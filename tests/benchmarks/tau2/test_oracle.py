@@ -1,7 +1,5 @@
 """The oracle reaches reward 1 under tau2's own evaluator, over every wire and dialect."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

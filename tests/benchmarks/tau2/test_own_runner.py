@@ -1,7 +1,5 @@
 """tau2's own runner and registry with an agent behind A2A; the rewards are the plugin's."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

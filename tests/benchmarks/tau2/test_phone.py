@@ -1,7 +1,5 @@
 """The scripted user's phone: what an agent's words do to it, and what they do not."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Stored conversations, evaluated again."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from types import SimpleNamespace

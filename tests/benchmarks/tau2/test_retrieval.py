@@ -3,8 +3,6 @@
 With upstream's own package the same is held in test_upstream.py.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Right offers in the words of agents: the scripted user takes them, and says nothing beside the point."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """The scripted user: answers, judges offers, does one thing for each instruction, and gives nothing away."""
 
-from __future__ import annotations
-
 import functools
 import re
 from types import SimpleNamespace

@@ -3,8 +3,6 @@
 Both ways are taken in one process, over conversations of random calls, so that many can be tried.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """Databases that copy what is looked at share nothing, and what was done to them is told as a hash tells it."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

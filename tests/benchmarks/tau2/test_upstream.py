@@ -3,8 +3,6 @@
 Its code needs Python 3.12, so these tests run in an environment of their own: ``.ci/upstream.py`` makes one.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import json

@@ -1,7 +1,5 @@
 """An A2A agent that plays tau2's user: worth the same as the same user in this process, blamed for its own doing."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os

@@ -1,7 +1,5 @@
 """Facts about a model that plays the user: read from structure, each with its turn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from one_test import in_one_test

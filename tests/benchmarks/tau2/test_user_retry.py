@@ -1,7 +1,5 @@
 """Language models that play the user badly, over real HTTP: found, told, and run again where that is asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

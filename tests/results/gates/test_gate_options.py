@@ -1,7 +1,5 @@
 """How the gates' options and the quarantine file are read."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable
 from pathlib import Path

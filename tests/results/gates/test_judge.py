@@ -1,7 +1,5 @@
 """Thresholds and a baseline make a verdict."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

@@ -1,7 +1,5 @@
 """Verdicts that may be looked at after every trial: their error rate, their order, and what they are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import combinations

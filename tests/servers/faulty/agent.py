@@ -1,7 +1,5 @@
 """The eleven operations of A2A 1.0 on raw JSON, the same for every binding."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import itertools

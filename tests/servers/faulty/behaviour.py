@@ -1,7 +1,5 @@
 """What the agent does, by the first word of what it is told: the scenarios that conformance checks ask for."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable

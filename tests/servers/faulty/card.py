@@ -1,7 +1,5 @@
 """The faulty agent's card, and its signature (variant ``signed``, which needs the extra ``signatures``)."""
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

@@ -8,8 +8,6 @@ Where they are tried is told by these members of ``data/faults.jsonl``:
 * ``old``: what it breaks in 0.3, where an agent can have it just so; ``old_in``: in which states alone.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

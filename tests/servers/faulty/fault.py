@@ -1,7 +1,5 @@
 """What one fault is, and what faults are made of: changes to results, events, errors and packets (pure)."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping

@@ -3,8 +3,6 @@
 What is wrong inside a card is told by the vectors (``conformance/data``), which need no server.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Faults of 0.3 that no fault of 1.0 is like: its spelling and its JSON-RPC."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Faults of sending messages, of validation, of parts and of the data model on the wire."""
 
-from __future__ import annotations
-
 import re
 import uuid
 from collections.abc import Callable

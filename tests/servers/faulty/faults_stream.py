@@ -1,7 +1,5 @@
 """Faults of streams and subscriptions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

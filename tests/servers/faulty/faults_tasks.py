@@ -1,7 +1,5 @@
 """Faults of getting, listing, cancelling and continuing tasks, and of push notifications about them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The gRPC binding of the faulty agent. Importing this module needs grpcio."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 

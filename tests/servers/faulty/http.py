@@ -1,7 +1,5 @@
 """The HTTP bindings of the faulty agent: what they share, JSON-RPC, and HTTP+JSON."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """JSON and server-sent events as hardly anybody writes them, and as everybody has to read them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is wrong with a request's parameters, and the errors of the specification that say so (pure)."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Serving the faulty agent on every binding, with its fault."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

@@ -1,7 +1,5 @@
 """Schema drift: new names work, old ones are refused, and the records are the same."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The org as a thing of its own: sources, limits, threads, what it never does."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import tomllib

@@ -1,7 +1,5 @@
 """What a SELECT gives: values, parents, children, groups, order."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

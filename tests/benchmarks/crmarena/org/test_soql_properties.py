@@ -1,7 +1,5 @@
 """Every kind of field in every place, and hostile texts: an answer or a refusal, never SQL that SQLite refuses."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import time

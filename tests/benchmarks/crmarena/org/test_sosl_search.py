@@ -1,7 +1,5 @@
 """What a FIND finds, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

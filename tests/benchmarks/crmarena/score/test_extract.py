@@ -1,7 +1,5 @@
 """What is read out of answers by its form: every value that is there, and no sentence."""
 
-from __future__ import annotations
-
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Privacy by twins: which spellings of a code are a leak, and who refuses everything has not kept a secret."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest

@@ -1,7 +1,5 @@
 """The three metrics in both scorings, by rules and with a model (a scripted one, over real HTTP)."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

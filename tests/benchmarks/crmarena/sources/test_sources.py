@@ -1,7 +1,5 @@
 """A directory of downloaded files: what is found, what is verified, and what is said where something is wrong."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
