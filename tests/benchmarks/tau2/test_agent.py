@@ -19,7 +19,7 @@ from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, Translator, make_ag
 from pytest_a2a_bench.benchmarks.tau2.benchmark import BENCHMARK
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.dialects.scan import RAW_LIMIT
-from pytest_a2a_bench.errors import TrialCancelledError
+from pytest_a2a_bench.errors import AgentOutcomeError, TrialCancelledError
 from pytest_a2a_bench.model import (
     AgentSaid,
     Briefing,
@@ -29,18 +29,20 @@ from pytest_a2a_bench.model import (
     ToolSpec,
     TrialKey,
     TrialResult,
+    Usage,
     UserSaid,
 )
 from pytest_a2a_bench.results.baseline import Measured, differences, measured_by
 
 TOOL = ToolSpec("add", "Add.", {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
 BRIEFING = Briefing("Be brief.", (TOOL,))
+COST = Usage(10, 2, 0.5)
 
 
 @dataclass
 class Answer:
     parts: Sequence[Part]
-    usage: None = None
+    usage: Usage = COST
     elsewhere: str = ""
 
 
@@ -117,6 +119,15 @@ def test_an_unreadable_call_is_reported_the_format_once_and_recorded() -> None:
     assert len(session.sent) == 4
 
 
+def test_an_empty_answer_is_asked_about_once_and_counts_among_the_costs() -> None:
+    conversation, session = talk("", "Hello.", " ")
+    assert conversation.ask([UserSaid("x")]) == AgentSaid("Hello.")
+    assert conversation.usage == COST + COST
+    with pytest.raises(AgentOutcomeError, match="empty"):
+        conversation.ask([UserSaid("y")])
+    assert len(session.sent) == 3
+
+
 def test_auto_settles_on_what_the_agent_answers_in() -> None:
     conversation, session = talk('{"name": "add", "arguments": {"n": 2}}', "thanks")
     conversation.ask([UserSaid("x")])
@@ -152,7 +163,7 @@ def test_tau2_gets_text_or_calls_never_both(tau2: upstream.Tau2) -> None:
     user = tau2.messages.UserMessage(role="user", content="hi")
     message, state = agent.generate_next_message(user, state)  # type: ignore[attr-defined]
     message.validate()
-    assert (message.content, message.tool_calls[0].name, message.cost) == (None, "add", 0.0)
+    assert (message.content, message.tool_calls[0].name, message.cost) == (None, "add", 0.5)
     tool = tau2.messages.ToolMessage(role="tool", id="call_1", content="3", requestor="assistant", error=False)
     message, state = agent.generate_next_message(tool, state)  # type: ignore[attr-defined]
     assert (message.content, message.tool_calls) == ("Done.", None)
