@@ -293,10 +293,7 @@ class Context:
 
     def skip_if_refused(self, reply: WireReply) -> None:
         """End the check where the agent wants credentials that this interface does not get: nothing was judged."""
-        if self.target.auth or not reply.is_refused:
-            return
-        # Where the card wants no credentials, a code of JSON-RPC that is in no table is a wrong code and no refusal.
-        if reply.has_auth_status or self.target.wants_credentials:
+        if not self.target.auth and self.target.is_refusal(reply):
             self.skip(f"the agent wants credentials, and none are sent to {self.target.url}")
 
     def task_of(self, reply: WireReply, what: str, judge: str = "") -> Mapping[str, Any]:

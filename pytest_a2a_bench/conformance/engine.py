@@ -33,7 +33,7 @@ from pytest_a2a_bench.conformance.session.health import CARD_RULES, STOPPED, wor
 from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, HURRIED_SECONDS, Session
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.variants import Variant, allowed
-from pytest_a2a_bench.conformance.wire.exchange import MORE_TIME, Redactor, is_silence
+from pytest_a2a_bench.conformance.wire.exchange import FEWER, MORE_TIME, Redactor, is_limited, is_silence
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, SkipCheck
 from pytest_a2a_bench.errors import HarnessError, Terminated
 from pytest_a2a_bench.text import counted, waiting_for
@@ -193,7 +193,7 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
     if requirement.timed:
         await session.pace.measure()
     # Before looking at health: an answer that was only slow is no reason to call an agent broken.
-    outcome, why = _excuse_silence(ctx, *_with_breakdowns(ctx, *await _outcome(ctx)))
+    outcome, why = _excuse_unserved(ctx, *_with_breakdowns(ctx, *await _outcome(ctx)))
     reason = Redactor(session.target.secrets).text(why)
     # Every suspicious answer is followed by one good request: what one check broke must not be blamed on the next.
     for asked in _suspicious(ctx):
@@ -216,18 +216,19 @@ def _with_breakdowns(ctx: Context, outcome: CheckOutcome, reason: str) -> tuple[
     return ("error" if outcome == "error" else "failed"), reason if outcome == "error" else ""
 
 
-def _excuse_silence(ctx: Context, outcome: CheckOutcome, reason: str) -> tuple[CheckOutcome, str]:
-    """Turn findings that are nothing but the client's own limit of time into an error: the agent may be just slow."""
+def _excuse_unserved(ctx: Context, outcome: CheckOutcome, reason: str) -> tuple[CheckOutcome, str]:
+    """Turn findings that are nothing but a limit, the client's of time or the agent's of requests, into an error."""
     seconds = ctx.target.timeout
-    silent = [f for f in ctx.findings if any(is_silence(e, seconds) for e in f.exchanges)]
-    if not silent:
+    unserved = [f for f in ctx.findings if any(is_silence(e, seconds) or is_limited(e) for e in f.exchanges)]
+    if not unserved:
         return outcome, reason
-    others = [f for f in ctx.findings if f not in silent]
+    others = [f for f in ctx.findings if f not in unserved]
     if outcome in ("failed", "warned") and others:
         ctx.findings[:] = others
         return outcome_of(others), reason
-    ctx.findings[:] = [replace(f, severity="warning") for f in silent]
-    return "error", f"{reason or silent[0].found}; {MORE_TIME}"
+    ctx.findings[:] = [replace(f, severity="warning") for f in unserved]
+    advice = FEWER if any(map(is_limited, unserved[0].exchanges)) else MORE_TIME
+    return "error", f"{reason or unserved[0].found}; {advice}"
 
 
 def _suspicious(ctx: Context) -> list[Session]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -70,11 +69,11 @@ class RawWire:
         raise ConfigurationError(f"the card declares no interface {asked}; it declares: {declared}")
 
 
-def probe(targets: Iterable[Target]) -> WireReply | str:
-    """Ask an agent's first interface for an unknown task; return the answer, or why it cannot be asked."""
+def probe(targets: Iterable[Target], operation: str, params: Mapping[str, Any]) -> WireReply | str:
+    """Ask an agent's first interface something; return the answer, or why it cannot be asked."""
     wire = RawWire(targets)
     try:
-        return wire.call("GetTask", {"id": str(uuid.uuid4())})
+        return wire.call(operation, params)
     except (A2ABenchError, SkipCheck, NoAnswer, ValueError, OSError) as error:
         return str(error)
     finally:

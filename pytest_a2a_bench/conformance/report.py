@@ -430,7 +430,7 @@ def _table(row: CheckRow, reason: str) -> Iterator[str]:
 
 _LEAST = 3
 """Fewest checks by which an SDK is recognised."""
-_BROKEN = ("failed", "warned", "waived", "explained")
+_BROKEN = ("failed", "warned", "waived")
 
 
 class KnownSdk(NamedTuple):
@@ -448,11 +448,12 @@ def _known() -> tuple[KnownSdk, ...]:
 def sdk_of(rows: Iterable[CheckRow]) -> KnownSdk | None:
     """Return the SDK that the agent behaves like: each check that is known to break there, and was judged, is broken.
 
-    The one with the most such checks, if it is three or more; None for an agent that behaves like none.
+    The one with the most such checks, if these are three or more and at least half of all findings: an agent that
+    breaks most rules breaks those of every SDK. None for an agent that behaves like none.
     """
     of_1_0 = [row for row in rows if row.version == "1.0" and row.status not in ("skipped", "error", "inconclusive")]
     kept = {row.id for row in of_1_0 if row.status == "passed"}
     broken = {row.id for row in of_1_0 if row.status in _BROKEN}
     found = [(len(broken & set(sdk.findings)), sdk) for sdk in _known() if not kept & set(sdk.findings)]
     most, sdk = max(found, key=lambda pair: pair[0], default=(0, None))
-    return sdk if most >= _LEAST else None
+    return sdk if most >= max(_LEAST, len(broken) / 2) else None

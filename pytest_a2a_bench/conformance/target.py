@@ -14,6 +14,7 @@ from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.conformance.finding import BINDING_OF
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, OPERATIONS
 from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.listener import BindAddress
 
 
@@ -70,6 +71,13 @@ class Target:
         alternatives = wanted if isinstance(wanted, list) else [wanted]
         # An empty alternative means that no credentials are one way to be served.
         return bool(wanted) and all(i.get("schemes", i) if isinstance(i, Mapping) else i for i in alternatives)
+
+    def is_refusal(self, reply: WireReply) -> bool:
+        """Return whether an answer refuses the client, and not the request.
+
+        Where the card wants no credentials, and none are sent, a JSON-RPC code that is in no table is a wrong code.
+        """
+        return reply.has_auth_status or (reply.is_refused and bool(self.auth or self.wants_credentials))
 
     @property
     def extensions(self) -> Mapping[str, bool]:

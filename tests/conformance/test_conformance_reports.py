@@ -306,6 +306,9 @@ def test_one_check_that_is_kept_shows_another_sdk() -> None:
     broken = [row(id, "failed") for id in ("SEND-009", "VAL-006", "VAL-010", "VER-004")]
     assert sdk_of([*broken, row("LIST-013", "passed")]) is None
     assert sdk_of(broken[:2]) is None  # too few to tell
+    others = [row(f"MT-00{n}", "failed") for n in range(1, 6)]
+    assert sdk_of([*broken, *others]) is None  # who breaks most rules breaks those of every SDK
+    assert sdk_of([*broken[:1], *(dataclasses.replace(r, status="explained") for r in broken[1:])]) is None
     assert known_lines([row("VAL-006", "passed")]) == []
 
 

@@ -90,13 +90,51 @@ def test_an_agent_that_refuses_only_unknown_tasks_is_judged() -> None:
     assert result.outcome == "passed"
 
 
-@pytest.mark.parametrize(("words", "outcome"), [("Task not found", "passed"), ("Not Found", "failed")])
-def test_an_agent_that_says_of_a_task_in_its_own_form_that_it_is_not_there_is_there(words: str, outcome: str) -> None:
-    with raw_agent(lambda _: response({"detail": words}, "404 Not Found")) as agent:
-        card = {"supportedInterfaces": [{"url": agent.url, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}]}
-        judged = collect(targets_of(card, agent.url), select=lambda p: p.requirement.id == "CARD-007")
-        (result,) = [r for r in asyncio.run(judged) if r.binding == "HTTP+JSON"]
-    assert result.outcome == outcome
+# Web frameworks say in JSON that there is no such path, too: Spring's form has a member `error`.
+@pytest.mark.parametrize("words", [{"detail": "Task not found"}, {"status": 404, "error": "Not Found", "path": "/"}])
+@pytest.mark.parametrize(("binding", "sends"), [("HTTP+JSON", True), ("HTTP+JSON", False), ("JSONRPC", False)])
+def test_a_404_in_json_is_an_agents_where_a_message_gets_another_answer(
+    words: dict[str, Any], binding: str, sends: bool
+) -> None:
+    def answer(request: Request) -> bytes:
+        is_send = "message:send" in request.path or b'"SendMessage"' in request.body
+        return response({"error": {"code": 400}}, "400 Bad") if sends and is_send else response(words, "404 Not Found")
+
+    with raw_agent(answer) as agent:
+        card = {"supportedInterfaces": [{"url": agent.url, "protocolBinding": binding, "protocolVersion": "1.0"}]}
+        judged = collect(targets_of(card, agent.url), select=lambda p: p.requirement.id in ("CARD-007", "GET-001"))
+        found = {r.requirement.id: r for r in asyncio.run(judged) if r.binding == binding}
+    assert found["GET-001"].reason.startswith("the interface is not there: HTTP 404") is not sends
+    assert found["CARD-007"].outcome == ("passed" if sends else "failed")
+
+
+def test_a_code_that_is_in_no_table_is_no_refusal_where_no_credentials_are_wanted() -> None:
+    with raw_agent(lambda request: rpc_error(-32000, "model not loaded", request)) as agent:
+        every = collect(targets_of(agent.card, agent.url), select=lambda p: p.requirement.id in {"SEND-001", "GET-001"})
+        found = {r.requirement.id: r for r in asyncio.run(every) if r.binding == "JSONRPC"}
+    assert found["SEND-001"].outcome == "failed"
+    assert "model not loaded" in found["SEND-001"].findings[0].found
+    assert found["GET-001"].outcome == "error"
+
+
+@pytest.mark.parametrize("served", [0, 3])
+def test_an_agent_that_limits_requests_is_an_error_and_no_failure(served: int) -> None:
+    asked: list[Request] = []
+
+    def answer(request: Request) -> bytes:
+        asked.append(request)
+        if len(asked) > served:
+            return response({"error": "slow down"}, "429 Too Many Requests")
+        return rpc_error(-32001, "Task not found", request)
+
+    with raw_agent(answer) as agent:
+        judged = collect(targets_of(agent.card, agent.url), select=lambda p: p.requirement.group in ("send", "errors"))
+        found = [r for r in asyncio.run(judged) if r.binding == "JSONRPC"]
+    errors = [r for r in found if r.outcome == "error"]
+    assert all("limits requests" in r.reason for r in errors)
+    assert (len(errors) > 1) is bool(served)
+    # Only the errors that it does give are judged: they have no details.
+    assert {r.requirement.id for r in found if r.outcome in ("failed", "warned")} <= ({"ERR-003"} if served else set())
 
 
 async def slow(seconds: float, methods: tuple[str, ...], timeout: float, groups: set[str]) -> Any:

@@ -33,7 +33,7 @@ async def own(ctx: Context) -> tuple[str, list[str]]:
     """Return a context that no other check uses, and the ids of the tasks in it, oldest first."""
     tasks = [task for _, task in (await in_one_context(ctx))[0]]
     context_id = str(tasks[0].get("contextId") or "")
-    if any(task.get("contextId") != context_id for task in tasks):
+    if not context_id or any(task.get("contextId") != context_id for task in tasks):
         ctx.skip("the agent does not keep a contextId, so that no list can be judged")
     for task in tasks:
         # A task that still works would change state, and with it its place in the list, between two pages.

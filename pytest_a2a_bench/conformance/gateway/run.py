@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import urllib.parse
+import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -35,7 +36,7 @@ from pytest_a2a_bench.conformance.gateway.probes import HELD, ROUGH, STEPS, Aski
 from pytest_a2a_bench.conformance.grouping import Alone, explain
 from pytest_a2a_bench.conformance.raw import probe
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.session.health import absence
+from pytest_a2a_bench.conformance.session.health import NO_MESSAGE, OPERATION, absence
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.target import Target, targets_of
@@ -373,7 +374,9 @@ def _only(card: Mapping[str, Any], targets: Sequence[Target]) -> dict[str, Any]:
 
 def _problem(target: Target) -> str:
     """Explain why an interface does not answer as an agent does; empty where it does."""
-    reply = probe([target])
+    reply = probe([target], OPERATION, {"id": str(uuid.uuid4())})
+    if not isinstance(reply, str) and absence(reply):
+        reply = probe([target], "SendMessage", NO_MESSAGE)
     if isinstance(reply, str):
         return reply
     return reply.describe() if absence(reply) or kind_of(reply) in ("page", "silence") else ""

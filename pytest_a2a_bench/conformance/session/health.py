@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-import urllib.parse
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Mapping
@@ -21,13 +20,13 @@ from pytest_a2a_bench.conformance.finding import FOUND, CheckResult, Exchange, F
 from pytest_a2a_bench.conformance.protocol.operations import SENDING, message
 from pytest_a2a_bench.conformance.protocol.streams import canonical
 from pytest_a2a_bench.conformance.target import Target
-from pytest_a2a_bench.conformance.wire.exchange import MORE_TIME, Redactor, is_late, is_silence
+from pytest_a2a_bench.conformance.wire.exchange import FEWER, MORE_TIME, Redactor, is_late, is_limited, is_silence
 from pytest_a2a_bench.conformance.wire.reply import UNSET, WireReply, WireRequest, error_in, has_failed
 
 CARD_RULES: Mapping[str, str] = {"1.0": "CARD-007", "0.3": "V03-CARD-022"}
 """Version -> the requirement that a card breaks by naming an interface that is not there."""
 
-Ask = Callable[[str, dict[str, Any], float], Awaitable[WireReply | None]]
+Ask = Callable[[str, Mapping[str, Any], float], Awaitable[WireReply | None]]
 """Asks an operation with parameters in the form of 1.0, within some seconds; None where there is no asking."""
 
 LET_IN = "let this client through, or name the agent's address behind it"
@@ -45,6 +44,8 @@ _JUST_BEFORE = 0.05
 _KEPT = 200
 
 OPERATION = "GetTask"
+NO_MESSAGE: Mapping[str, Any] = {}
+"""Parameters of SendMessage that start no task, and that no agent answers as an address that is not there does."""
 WITHOUT_CREDENTIALS = frozenset({"auth", "extended-card"})
 """Groups that can be judged on an agent that refuses the credentials that it gets."""
 
@@ -173,24 +174,27 @@ class Health:
         """Ask whether anything can be judged here: nothing where all that is asked is refused, or never answered."""
         first = await self._probe()
         if first is not None and absence(first):
-            # By two operations: one may be missing or broken on an interface that is there.
-            other = await self._probe("CancelTask")
+            # By two operations: one may be missing or broken on an interface that is there, and over HTTP+JSON a 404 is
+            # also what an agent says of an unknown task.
+            other = await self._probe("SendMessage", NO_MESSAGE)
             self.absence = absence(first) if other is not None and absence(other) else ""
         if first is not None and first.error is not None and first.error.name in _OF_ANOTHER_VERSION:
             if spoken := await self._spoken_instead():
                 self.absence = f"the card says A2A {self._target.version}, and this URL speaks {spoken}"
         # An interface that cannot be asked here (None) is left to its checks, which give their reason.
-        if first is None or (works(first) and not first.is_refused):
+        if first is None or (works(first) and not self._target.is_refusal(first) and not is_limited(first.exchange)):
             await self._learn_form()
             return first
-        if first.is_refused:
+        if self._target.is_refusal(first) or is_limited(first.exchange):
             # Refusing an unknown task may be a defect of one operation; a message that is refused starts no task.
             said = {"message": message(self._target.scenarios.get("task"))}
             sent = await self._probe("SendMessage", said, self._target.timeout)
-            if sent is not None and sent.is_refused:
+            if sent is not None and self._target.is_refusal(sent):
                 self._refuses, self._unaskable = True, f"the agent refuses: {sent.describe()}: {self._target.refusal}"
                 if mark := sent.headers.get("cf-mitigated"):
                     self._unaskable = f"a bot challenge answers in the agent's place (cf-mitigated: {mark}); {LET_IN}"
+            elif sent is not None and is_limited(sent.exchange):
+                self._unaskable = f"nothing is served: {sent.describe()}; {FEWER}"
         elif is_silence(first.exchange, self._probe_seconds):
             # With the user's own patience this time, and by two operations: one of them may be slow by itself.
             seconds = self._target.timeout
@@ -206,7 +210,7 @@ class Health:
         return min(self._target.timeout, PROBE_SECONDS)
 
     async def _probe(
-        self, operation: str = OPERATION, params: dict[str, Any] | None = None, seconds: float = 0.0
+        self, operation: str = OPERATION, params: Mapping[str, Any] | None = None, seconds: float = 0.0
     ) -> WireReply | None:
         # A random id: no server may know it, and no two probes can be answered from a cache.
         asked = params if params is not None else {"id": str(uuid.uuid4())}
@@ -308,15 +312,11 @@ def _grpc_absence(reply: WireReply) -> str:
 
 
 def _says_a2a(reply: WireReply) -> bool:
-    """Return whether a 404 is an agent's word for an unknown task, not a web framework's for an unknown path."""
-    said = reply.document
-    if reply.exchange.binding == "JSONRPC":
-        return isinstance(said, Mapping) and ("error" in said or "result" in said)
-    if not isinstance(said, Mapping):
-        return False
-    # Version 0.3 leaves the form open: its SDK says {"message": "Task not found"}. Frameworks only repeat the path.
-    words = str(said).lower().replace(urllib.parse.urlsplit(reply.exchange.url).path.lower(), "")
-    return bool({"error", "code", "status", "type", "title"} & set(said)) or "task" in words
+    """Return whether an answer has A2A's form: web frameworks say 404 in JSON, too, with members of their own."""
+    said = as_object(reply.document)
+    if reply.exchange.binding == "JSONRPC" and {"jsonrpc", "result"} & set(said):
+        return True
+    return isinstance(said.get("error"), Mapping)
 
 
 # -- how slow it is --

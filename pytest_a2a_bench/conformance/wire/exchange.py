@@ -27,6 +27,7 @@ _SECRET_HEADERS = re.compile(r"authoriz|cookie|token|secret|password|api[-_]?key
 
 
 MORE_TIME = "an agent that is slower needs more time (--a2a-timeout SECONDS)"
+FEWER = "the agent limits requests: let it allow more of them, or ask fewer at once ('a2a-bench check --concurrency 1')"
 # One phrase, because a late answer is recognised by the words of its problem: reports keep only those.
 _LATE = "no complete answer within"
 
@@ -47,6 +48,13 @@ def is_silence(exchange: Exchange, seconds: float) -> bool:
     # began.
     began = exchange.events or (exchange.response and exchange.binding != "GRPC")
     return exchange.problem == late(seconds) and not began
+
+
+def is_limited(exchange: Exchange) -> bool:
+    """Return whether the agent refused a request because there were too many."""
+    # gRPC's RESOURCE_EXHAUSTED is also our own limit for large answers, which then is the problem.
+    limited = 8 if exchange.binding == "GRPC" else 429
+    return exchange.status == limited and not (exchange.binding == "GRPC" and exchange.problem)
 
 
 @dataclass(frozen=True, slots=True)
