@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pytest_a2a_bench.errors import OwnFunctionError
+from pytest_a2a_bench.errors import OwnFunctionError, TrialCancelledError
 from pytest_a2a_bench.model import DialectFinding, TrialResult, Turn
+from pytest_a2a_bench.results.store import StoreError
 from pytest_a2a_bench.text import one_line
 
 Blame = Literal["agent", "user", "benchmark", "infrastructure", "harness", "unproven"]
@@ -84,6 +85,10 @@ CAUSES: Mapping[str, Cause] = {
     "own-function": Cause(
         "could not be run or judged: a function of your own raised", "mend it where the error says", "infrastructure"
     ),
+    "stopped": Cause("was stopped before its end", "run it again with --a2a-resume", "unproven"),
+    "file": Cause(
+        "has no result file that can be used", "remove the file, and run the trial with --a2a-resume", "unproven"
+    ),
     "harness": Cause("broke the harness: {subject}", "report it with the transcript", "harness"),
     "evaluator": Cause("broke the benchmark's own evaluator", "leave the task out, or report it upstream", "benchmark"),
     "user": Cause(
@@ -147,6 +152,10 @@ def _trouble(result: TrialResult) -> Diagnosis | None:
     match result.status:
         case "infrastructure_error" if result.error_type == OwnFunctionError.__name__:
             return Diagnosis("own-function", "", one_line(result.error or ""))
+        case "infrastructure_error" if result.error_type == TrialCancelledError.__name__:
+            return Diagnosis("stopped", "", one_line(result.error or ""))
+        case "infrastructure_error" if result.error_type == StoreError.__name__:
+            return Diagnosis("file", "", one_line(result.error or ""))
         case "infrastructure_error":
             return Diagnosis("delivery", result.error_type or "", one_line(result.error or ""))
         case "harness_error":

@@ -47,6 +47,7 @@ from pytest_a2a_bench.results.gates.terms import (
     groups_of_result,
     quarantine_of,
     thresholds_of,
+    was_run,
 )
 from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.manifest import SelectedResults
@@ -115,7 +116,7 @@ def _judge(namespace: Namespace, directory: Path) -> int:
     problems = [*read.problems, *_unknown(settings, results)]
     if problems:
         raise ConfigurationError(*problems)
-    trials = _trials(found, results, settings, read)
+    trials = _trials(found, [r for r in results if was_run(r)], settings, read)
     verdict_found = judge_run(trials, thresholds_of(settings), settings, read.baseline)
     _print(verdict_found, trials, directory)
     for line in found.unreadable:
@@ -158,10 +159,14 @@ def _unknown(settings: Settings, results: list[TrialResult]) -> Iterator[str]:
 def _trials(found: SelectedResults, results: list[TrialResult], settings: Settings, read: files.GateFiles) -> Trials:
     keys = [result.key for result in results]
     decided, is_open, level = _decided(found, settings, read)
+    not_run = len(found.every) - len(results)
+    remedy = "they have no result; run the same command again with --a2a-resume"
     return Trials(
         results=results,
-        selected=len(results),
+        selected=len(found.every),
         cut_short=is_open,
+        not_run=not_run,
+        stopped=remedy if not_run else "",
         decided=decided,
         level=level,
         quarantined=frozenset(task_name(k) for k in keys if quarantine_of(k, read.quarantine) is not None),
@@ -200,7 +205,7 @@ def _print(found: Verdict, trials: Trials, directory: Path) -> None:
         for line in summary.agent_lines(one, width):
             print(line)
     if found.errors:
-        print(f"{count(found.errors, 'trial')} could not be evaluated, so this run does not pass")
+        print(summary.errors_line(found.errors, trials.not_run))
     command = f"a2a-bench show --results {shlex.quote(str(directory))}"
     for line in trial_text.summary_lines(trial_text.clusters(trials.results), command):
         print(line)

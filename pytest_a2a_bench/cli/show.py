@@ -230,6 +230,8 @@ def _print_reasons(
         f"{missed:,} of {count(len(counted), 'trial')} did not pass"
         + (f", for {count(len(reasons), 'reason')}" if missed else "")
     )
+    if absent := sum(r.status == "not_run" for r in results):
+        print(f"{count(absent, 'more trial')} not run: there is no result; run the same command with --a2a-resume")
     command = f"a2a-bench show --results {shlex.quote(str(directory))}"
     whole = namespace.whole or namespace.what is not None
     for line in trial_text.lines(reasons, items, command, whole=whole):

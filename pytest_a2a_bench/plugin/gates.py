@@ -33,6 +33,7 @@ from pytest_a2a_bench.results.gates.terms import (
     is_counted,
     quarantine_of,
     thresholds_of,
+    was_run,
 )
 from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.stats import count, task_name
@@ -154,7 +155,7 @@ class Gatekeeper:
 
     def _trials(self, cut_short: bool) -> Trials:
         every = self.reporting.results()
-        results = [r for r in every if r.status != "not_run"]
+        results = [r for r in every if was_run(r)]
         entries = self.run.plan.quarantine
         quarantined = frozenset(
             task_name(r.key) for r in results if entries and quarantine_of(r.key, entries) is not None
@@ -319,9 +320,7 @@ class Gatekeeper:
         assert self.verdict is not None
         yield from summary.gate_lines(self.verdict, width)
         if self.verdict.errors:
-            were = "was" if self.verdict.errors == 1 else "were"
-            ran = "could not be evaluated" + (f" or {were} not run" if self._stopped else "")
-            yield f"{count(self.verdict.errors, 'trial')} {ran}, so this run does not pass"
+            yield summary.errors_line(self.verdict.errors, self.stored.trials.not_run if self.stored else 0)
         if self.config.get_verbosity() >= 0:
             if self.verdict.comparison is not None:
                 yield from summary.comparison_lines(self.verdict.comparison, width)

@@ -365,6 +365,16 @@ MOST = 20
 """Most tasks or trials that a list on the terminal shows."""
 
 
+def errors_line(errors: int, not_run: int) -> str:
+    """Return why a run with errors does not pass.
+
+    :param not_run: how many of them were not run.
+    """
+    other = f"{count(errors - not_run, 'trial')} could not be evaluated" if errors > not_run else ""
+    rest = f"{count(not_run, 'trial')} {'was' if not_run == 1 else 'were'} not run" if not_run else ""
+    return f"{' and '.join(filter(None, (other, rest)))}, so this run does not pass"
+
+
 def gate_lines(verdict: Verdict, width: int) -> Iterator[str]:
     """Yield the table of gates: name, verdict, and the sentence with the numbers."""
     if verdict.gates:

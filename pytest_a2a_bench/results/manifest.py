@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, GROUPS, Settings
 from pytest_a2a_bench.config.values import Shard
-from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.model import TrialKey, TrialResult, TrialStatus
 from pytest_a2a_bench.model.messages import KeyText, digest
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.results.stats import count
@@ -137,7 +137,7 @@ class SelectedResults:
 
     @property
     def every(self) -> tuple[TrialResult, ...]:
-        """The results, and an error for each absent trial: it was asked for, and stays in the denominator."""
+        """The results, and one in place of each absent trial: it was asked for, and counts among the errors."""
         return (*self.results, *(missing(key, self.manifest, why) for key, why in self.absent.items()))
 
 
@@ -151,13 +151,14 @@ def about_others(files: int) -> list[str]:
 
 
 def missing(text: str, asked: Manifest, why: str) -> TrialResult:
-    """Return a trial without a result as an error.
+    """Return a trial without a file as not run, and one whose file cannot be read as an error.
 
     :param text: its key.
     """
     key = TrialKey.parse(text)
     category = asked.categories.get(key.task_key, "")
-    return TrialResult(key, "infrastructure_error", asked.run_id, error=why, error_type="Absent", category=category)
+    status: TrialStatus = "not_run" if why == NO_RESULT else "infrastructure_error"
+    return TrialResult(key, status, asked.run_id, error=why, error_type=StoreError.__name__, category=category)
 
 
 def load_selected(directory: Path) -> SelectedResults:

@@ -11,7 +11,7 @@ from commands import command
 from finished_runs import write_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_trials import made_trial
+from made_trials import made_error, made_trial
 from one_test import in_one_test
 
 from pytest_a2a_bench.errors import ConfigurationError
@@ -149,6 +149,22 @@ def test_a_run_that_was_interrupted_is_no_baseline_by_accident(tmp_path: Path) -
     printed = command("compare", whole, directory, "--max-drop", "0.1")
     assert "2 of the run's 62 trials have no result" in printed.err
     assert "verdict: pass" in printed.out, "one more miss of 60 would be no drop of 0.1"
+
+
+@in_one_test(("floor", "verdict"), [("0.1", "inconclusive"), ("0.7", "inconclusive"), ("0.9", "failed")])
+def test_a_run_that_was_interrupted_is_judged_as_such(tmp_path: Path, floor: str, verdict: str) -> None:
+    done = [made_trial(f"made/even/{task}#0", success=task != 1) for task in range(3)]
+    stopped = dataclasses.replace(made_error("made/even/9#0"), error_type="TrialCancelledError")
+    directory = write_run(tmp_path / "run", [*done, stopped], absent=["made/odd/1#0"])
+    printed = command("gate", directory, "--min-pass", floor, code=1).out
+    assert "the run was cut short; so far: 2 of 3 trials succeeded" in printed
+    assert "2 trials not run: they have no result; run the same command again with --a2a-resume" in printed
+    assert "2 trials were not run, so this run does not pass\n" in printed
+    assert printed.endswith(f"\nverdict: {verdict}\n")
+    printed = command("show", "--results", directory).out
+    assert "1 more trial not run: there is no result" in printed
+    assert "1x unproven: was stopped before its end [made/even/9]" in printed
+    assert "network" not in printed
 
 
 def test_a_missing_or_empty_baseline_is_said(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_a_damaged_file_is_one_line(
 
 
 WITHOUT: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
-    "show": (lambda root: ["show", "--results", f"{root}/run"], 2, "4 of 5 trials did not pass"),
+    "show": (lambda root: ["show", "--results", f"{root}/run"], 2, "unproven: has no result file that can be used"),
     "show --why": (lambda root: ["show", "create_task_1", "--why", "--results", f"{root}/run"], 2, "2 of 2 trials did"),
     "show a task": (lambda root: ["show", "create_task_1", "--results", f"{root}/run"], 0, "2 trials of this task"),
     "gate": (lambda root: ["gate", f"{root}/run", "--min-pass", "0"], 1, "2 trials could not be evaluated"),

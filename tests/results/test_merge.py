@@ -37,10 +37,10 @@ def merged(tmp_path: Path) -> Path:
     return tmp_path / "whole"
 
 
-def test_the_whole_knows_what_the_tasks_of_every_part_are_about_and_a_lost_one_counts(merged: Path) -> None:
+def test_the_whole_knows_what_the_tasks_of_every_part_are_about_and_a_damaged_one_counts(merged: Path) -> None:
     assert manifest.load(merged).categories == CATEGORIES
-    (lost,) = (path for path in (merged / "trials").iterdir() if json.loads(path.read_text())["key"] == KEYS[1])
-    lost.unlink()
+    (damaged,) = (path for path in (merged / "trials").iterdir() if json.loads(path.read_text())["key"] == KEYS[1])
+    damaged.write_text("{")
     _, out, _ = run("gate", merged, "--min-pass", "crmarena/mini/handle_time=0.9")
     assert "1 of 2 trials succeeded" in out
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pytest_a2a_bench.config.rates import Tier, split_tier
 from pytest_a2a_bench.config.settings import NOISY, Settings
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.messages import Limits
 from pytest_a2a_bench.results.compare import NO_SIGN, AgentComparison, Comparison, GateVerdict
@@ -318,6 +318,11 @@ def thresholds_of(settings: Settings) -> Thresholds:
         max_user_faults=settings.max_user_faults,
         max_noise_loss=settings.max_noise_loss,
     )
+
+
+def was_run(result: TrialResult) -> bool:
+    """Return whether a trial came to an end, be it an error; others say nothing, as the run was stopped before."""
+    return result.status != "not_run" and result.error_type != TrialCancelledError.__name__
 
 
 def is_unsolved(result: TrialResult) -> bool:
