@@ -32,7 +32,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import summary, trial_text
 from pytest_a2a_bench.reports.summary import judge_spread
-from pytest_a2a_bench.results import manifest, merge
+from pytest_a2a_bench.results import lock, manifest, merge
 from pytest_a2a_bench.results.baseline import BY_TASK, load
 from pytest_a2a_bench.results.gates import files
 from pytest_a2a_bench.results.gates.early import Finished, early_verdict
@@ -107,9 +107,15 @@ def run(namespace: Namespace) -> int:
 
 def _judge(namespace: Namespace, directory: Path) -> int:
     try:
-        found = manifest.load_selected(directory)
+        manifest.load(directory)  # a name that is wrong makes no directory
+        # Of a run that goes on there is no verdict yet, and its own is not written over.
+        with lock.locked(directory, "a2a-bench gate"):
+            return _judge_results(namespace, directory, manifest.load_selected(directory))
     except StoreError as error:
         raise ConfigurationError(str(error)) from error
+
+
+def _judge_results(namespace: Namespace, directory: Path, found: SelectedResults) -> int:
     settings = _read(namespace, found)
     read = files.read(settings, Path(), directory)
     results = list(found.every)

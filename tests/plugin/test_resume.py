@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import command
+from commands import command, refused
 from examples import rotating
 from harness import Bench, junit_cases, junit_properties, log_of, wait_for
 
@@ -214,6 +214,9 @@ def test_commands_that_write_wait_their_turn_and_others_do_not(desk: Bench) -> N
     with locked(directory, "pytest"):
         with pytest.raises(InUseError, match="a2a-results is in use by pytest, process "):
             merge.write_rescored(manifest.load_selected(directory), [], directory, "rescored")
+        before = (directory / "verdict.json").read_bytes()
+        assert "a2a-results is in use by pytest, process " in refused("gate", "a2a-results")
+        assert (directory / "verdict.json").read_bytes() == before
         command("merge", "a2a-results", "-o", "whole")
         command("export", "html", "a2a-results")
     assert not (desk.path / "whole" / "run.lock").exists()
