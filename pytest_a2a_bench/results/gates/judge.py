@@ -163,6 +163,9 @@ def _floors(trials: Trials, thresholds: Thresholds, notes: list[str]) -> Iterato
             continue
         ok, total = sum(r.success for r in chosen), len(chosen) + lost
         errors = sum(r.status != "evaluated" for r in chosen) + lost
+        if errors == total:
+            yield nothing(floor_name(group))
+            continue
         found_gate = _floor(trials, floor_name(group), rate, _Counted(ok, total, errors))
         other = describe_blameless(chosen)
         yield dataclasses.replace(found_gate, sentence=f"{found_gate.sentence}; {other}") if other else found_gate
@@ -221,8 +224,8 @@ def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
         ends = "fall below" if decision.verdict == "pass" else "reach"
         what = f"pass^{k} cannot {ends} {rate:g} any more: certain after {decision.after} of {decision.planned} trials"
         return _decided(GateResult(name, decision.verdict, numbers, what, settled=True, word=word), decision)
-    if not tasks and not trials.lost:
-        return nothing(name, 0 if trials.nothing_ran else len(trials.results))
+    if not any(r.status == "evaluated" for r in trials.counted):
+        return nothing(name, 0 if trials.nothing_ran or tasks else len(trials.results))
     # Leaving such tasks out would let a run pass by its luckiest tasks.
     if not enough or trials.lost or len(enough) < len(tasks):
         short = f"{len(tasks) - len(enough)} of {count(len(tasks), 'task')} have fewer than {count(k, 'trial')}"
@@ -408,9 +411,12 @@ def nothing(name: str, found: int = 0) -> GateResult:
 
 def judge_ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResult]:
     """Judge the gates of cost, latency, reward metrics and infrastructure errors."""
-    if trials.nothing_ran:
-        yield from map(nothing, _ceiling_names(thresholds))
-        return
+    evaluated = any(r.status == "evaluated" for r in trials.results)
+    for gate in _ceilings(trials, thresholds):
+        yield gate if evaluated or gate.verdict != "pass" else nothing(gate.name)
+
+
+def _ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResult]:
     if thresholds.max_cost is not None:
         yield _cost(trials.results, thresholds.max_cost)
     latencies = sorted(s for r in trials.results for s in r.turn_latencies)
@@ -428,17 +434,6 @@ def judge_ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResul
         yield _at_most(trials, "user_faults", found, thresholds.max_user_faults, what)
 
 
-def _ceiling_names(thresholds: Thresholds) -> Iterator[str]:
-    if thresholds.max_cost is not None:
-        yield "max_cost"
-    yield from map(_latency_name, thresholds.max_latency)
-    yield from map(metric_name, thresholds.max_metric)
-    if thresholds.max_infra_errors is not None:
-        yield "max_infra_errors"
-    if thresholds.max_user_faults is not None:
-        yield "max_user_faults"
-
-
 def _latency_name(percent: float) -> str:
     return f"max_latency[p{percent:g}]"
 
@@ -448,13 +443,14 @@ def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
     unknown = sum(r.cost is None and r.status == "evaluated" for r in results)
     total = cost.total or 0.0
     numbers = {"cost_usd": total, "unknown": unknown, "maximum": limit}
-    what = f"the trials cost {cost.words}; the maximum is ${limit:g}"
+    spent = f"the trials cost {cost.words}" if cost.total is not None else "the cost of no trial is known"
+    what = f"{spent}; the maximum is ${limit:g}"
     if total > limit:
         return GateResult("max_cost", "failed", numbers, what, settled=True, word=_ABOVE)
     # An unknown cost may be any cost; only exceeding is certain.
     if unknown:
-        text = f"{what}; what {unknown} of {count(len(results), 'trial')} cost is not known"
-        return GateResult("max_cost", "inconclusive", numbers, text)
+        some = f"; what {unknown} of {count(len(results), 'trial')} cost is not known" if cost.total is not None else ""
+        return GateResult("max_cost", "inconclusive", numbers, what + some)
     return GateResult("max_cost", "pass", numbers, what)
 
 

@@ -73,10 +73,10 @@ def test_without_thresholds_every_trial_must_succeed() -> None:
 def test_a_floor_is_over_every_trial_that_was_not_skipped(ok: int, bad: int, errors: int, rate: float) -> None:
     results = [*run(ok, bad, errors), trial("s", status="skipped")]
     verdict = judge(Trials(results), Thresholds(min_pass={"": rate}))
-    if not ok + bad + errors:
-        assert only(verdict).verdict == "inconclusive"
-        return
     gate = only(verdict)
+    if not ok + bad:
+        assert (gate.verdict, gate.sentence) == ("inconclusive", "nothing to judge: no trial was evaluated")
+        return
     assert (gate.numbers["ok"], gate.numbers["trials"], gate.numbers["errors"]) == (ok, ok + bad + errors, errors)
     assert (gate.verdict == "pass") == (ok / (ok + bad + errors) >= rate - 1e-12)
     assert verdict.errors == errors
@@ -227,6 +227,11 @@ class TestCeilings:
         ):
             dear = [trial("1", cost=1.0), trial("2", cost=2.0), *more]
             assert judge(Trials(dear), thresholds).gates[-1].verdict == word
+        unknown = judge(Trials([trial("3")]), thresholds).gates[-1]
+        assert (unknown.verdict, unknown.sentence) == (
+            "inconclusive",
+            "the cost of no trial is known; the maximum is $3",
+        )
         results = [trial("1", seconds=(1.0, 2.0)), trial("2", seconds=(3.0, 10.0))]
         verdict = judge(Trials(results), Thresholds(min_pass={"": 0.1}, max_latency={50: 2.5, 95: 8}))
         assert [(g.name, g.verdict) for g in verdict.gates[1:]] == [
@@ -358,8 +363,9 @@ class TestNothingWasJudged:
         [
             Trials([], selected=9),
             Trials([trial("1", status="skipped"), trial("2", domain="retail", status="skipped")], selected=2),
+            Trials([trial("1", status="harness_error"), trial("2", domain="retail", status="harness_error")]),
         ],
-        ids=["skipped before they began", "skipped"],
+        ids=["skipped before they began", "skipped", "errors"],
     )
     def test_each_gate_that_was_asked_for_is_inconclusive(self, trials: Trials) -> None:
         verdict = judge(trials, EVERY_GATE, Baseline.of(run(9)))
