@@ -75,8 +75,13 @@ def _task_id(value: Any) -> Any:
     return str(number) if type(number) is int and 0 <= number <= 10**9 else value
 
 
+def _listed(value: Any) -> Any:
+    """Return a list where there is one name or number, or names with commas between them."""
+    return [name.strip() for name in str(value).split(",")] if type(value) in (str, int) else value
+
+
 def _categories(value: Any) -> Any:
-    names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+    names = _listed(value)
     return () if isinstance(names, list) and "all" in names else names
 
 
@@ -141,7 +146,12 @@ class Config(BaseModel):
     evaluation: Annotated[str, _one_of(*EVALUATIONS)] | None = None
     domain: _Text | None = None
     num_tasks: _Count | None = None
-    task_ids: Annotated[tuple[_TaskId, ...], Len(1, 5000), AfterValidator(_unique)] = ()
+    task_ids: Annotated[
+        tuple[_TaskId, ...],
+        Len(1, 5000),
+        AfterValidator(_unique),
+        BeforeValidator(lambda given: _listed(_whole(given))),
+    ] = ()
     num_trials: Annotated[_Count, Le(100)] = 1
     seed: _Index | None = None
     split: _Text | None = None

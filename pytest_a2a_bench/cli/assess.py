@@ -359,7 +359,8 @@ def _wanted(namespace: Namespace) -> Wanted:
     config: dict[str, Any] = {**(scenario.config if scenario else {}), **given}
     if not _DOMAIN_KEYS & config.keys():
         config["domain"] = "airline"
-    if any(agent.builtin in TAGGED_AGENTS for agent in agents):
+    has_tasks = "conformance" not in (config.get(name) for name in _DOMAIN_KEYS)
+    if has_tasks and any(agent.builtin in TAGGED_AGENTS for agent in agents):
         # They know the solution of a task by its name.
         config.setdefault("tag_trials", True)
     token, controller_token = namespace.assessor_auth_env, namespace.controller_auth_env

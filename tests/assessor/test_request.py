@@ -123,8 +123,11 @@ def test_the_flat_request_is_crmarenas() -> None:
     ("given", "read_as"),
     [("a,b", ("a", "b")), ("a, b ,a", ("a", "b")), ("a", ("a",)), ("all", ()), (["b", "all"], ()), ("a,all", ())],
 )
-def test_categories_are_a_list_or_a_text_with_commas(given: Any, read_as: tuple[str, ...]) -> None:
+def test_categories_and_tasks_are_a_list_or_a_text_with_commas(given: Any, read_as: tuple[str, ...]) -> None:
     assert read({"white_agent_url": URL, "task_category": given}).task_categories == read_as
+    if read_as and "all" not in given:
+        assert read({"white_agent_url": URL, "domain": "mock", "task_ids": given}).task_ids == read_as
+    assert read({"white_agent_url": URL, "domain": "mock", "task_ids": 3.0}).task_ids == ("3",)
 
 
 def test_conformance_needs_no_domain() -> None:
