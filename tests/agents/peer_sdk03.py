@@ -77,10 +77,7 @@ class Executor(AgentExecutor):
 def make_app(url: str) -> Any:
     root = url.rstrip("/")
     rpc = f"127.0.0.1:{free_port()}"
-    more = [
-        AgentInterface(transport="HTTP+JSON", url=f"{root}/rest"),
-        AgentInterface(transport="GRPC", url=rpc),
-    ]
+    more = [AgentInterface(transport="HTTP+JSON", url=f"{root}/rest"), AgentInterface(transport="GRPC", url=rpc)]
     card = AgentCard(
         name="full peer on a2a-sdk 0.3",
         description="Obeys words.",

@@ -4,12 +4,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.agents import brains
-from pytest_a2a_bench.agents.brain import (
-    Conversation,
-    Memory,
-    RefusalError,
-    bench_task_key,
-)
+from pytest_a2a_bench.agents.brain import Conversation, Memory, RefusalError, bench_task_key
 from pytest_a2a_bench.agents.brains import FAREWELL, Oracle, make_brain, next_line
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.benchmarks.registry import Gold

@@ -18,11 +18,7 @@ from pytest_a2a_bench.agents.brains import FAREWELL
 from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.agents.server import Served
 from pytest_a2a_bench.benchmarks.crmarena import ORG_DIALECTS
-from pytest_a2a_bench.errors import (
-    AgentOutcomeError,
-    ConfigurationError,
-    TrialCancelledError,
-)
+from pytest_a2a_bench.errors import AgentOutcomeError, ConfigurationError, TrialCancelledError
 from pytest_a2a_bench.model import Briefing, Event, ToolCall, ToolReturned, ToolSpec, UserSaid
 
 TASK = "tau2/mock/create_task_1"

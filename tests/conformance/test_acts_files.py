@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_test import in_one_test
 
-from pytest_a2a_bench.conformance.acts.assertions import (
-    mismatches,
-    named_mismatches,
-    sentence,
-    stream_mismatches,
-    view,
-)
+from pytest_a2a_bench.conformance.acts.assertions import mismatches, named_mismatches, sentence, stream_mismatches, view
 from pytest_a2a_bench.conformance.acts.document import CollectionMatch, ExpectStream, NamedAssertion, OperationStep, Raw
 from pytest_a2a_bench.conformance.acts.loader import Case, YamlFile, load_behaviors, load_cases
 from pytest_a2a_bench.conformance.acts.suite import LONGEST_WAIT, load_acts
@@ -134,11 +128,7 @@ def test_of_a_request_by_hand_the_error_is_a_member(tmp_path: Path) -> None:
         ("error_type: Task", "error_type: Tusk", "there is no 'TuskNotFoundError'; there are TaskNotFoundError"),
         ("id: nobody", 'id: "{{send.taskId}}"', "{{send.taskId}}: no step before this one has the id 'send'"),
         ("id: nobody", 'id: "{{get.taskId}}"', "{{get.taskId}}: step 'get' captures response"),
-        (
-            "operation: get_task",
-            "operation: get_tsk",
-            "steps.0.operation: there is no 'get_tsk'; there are",
-        ),
+        ("operation: get_task", "operation: get_tsk", "steps.0.operation: there is no 'get_tsk'; there are"),
         ("- id: get\n", "- id: get\n            capture: {a: 'b..c'}\n", "'b..c' is no path"),
         ("- id: get\n", "- id: get\n            repeat: {until: done}\n", "'done' is no condition"),
         ("level: must", "level: must\n        level: may", ':10: it is not YAML: found duplicate key "level"'),
@@ -147,11 +137,7 @@ def test_of_a_request_by_hand_the_error_is_a_member(tmp_path: Path) -> None:
         (ERROR, "expect_error: {code: -32001}", "expect_error.code: there is no -32001; there are TaskNotFoundError,"),
         ("{id: nobody}", "{id: !secret x}", "mine.acts.yaml: it has values that JSON does not have"),
         ("id: MINE-001", "id: ''", "mine.acts.yaml:7: suites.0.tests.0.id: string should match pattern"),
-        (
-            "error_type: TaskNotFoundError",
-            "message: {any_of: [{matches: '('}]}",
-            "'(' is no regular expression",
-        ),
+        ("error_type: TaskNotFoundError", "message: {any_of: [{matches: '('}]}", "'(' is no regular expression"),
     ],
 )
 def test_problems_are_reported_by_file_line_and_key(tmp_path: Path, old: str, new: str, message: str) -> None:

@@ -5,12 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from cards import (
-    Card,
-    full_1_0,
-    minimal_0_3,
-    minimal_1_0,
-)
+from cards import Card, full_1_0, minimal_0_3, minimal_1_0
 from one_test import in_one_test
 
 from pytest_a2a_bench.conformance.card import check_card
@@ -78,8 +73,7 @@ def test_severity_follows_the_level_but_for_some() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "rule"),
-    [([], "CARD-002"), ("card", "CARD-002"), (None, "CARD-002"), (7, "CARD-002"), ({}, "CARD-003")],
+    ("raw", "rule"), [([], "CARD-002"), ("card", "CARD-002"), (None, "CARD-002"), (7, "CARD-002"), ({}, "CARD-003")]
 )
 def test_an_invalid_card_is_a_finding(raw: Any, rule: str) -> None:
     assert {f.rule for f in check_card(raw)} == {rule}

@@ -104,11 +104,7 @@ DELETED = "the config was deleted while the task was running, and the end of the
         (push.each_hook_is_called, {"several": several(TOLD, DEAF, DEAF)}, "of 2 webhooks of a task number 2 got no"),
         (push.each_hook_is_called, {"several": several(TOLD, DEAF, DEAF, got=[refused(-32001)])}, "skipped: a config"),
         (push.each_hook_is_called, {"several": several(TOLD, DEAF, DEAF, state="WORKING")}, "skipped: the task of the"),
-        (
-            push.each_hook_is_called,
-            {"several": several(TOLD, hook(END, query=""), DEAF)},
-            "the webhook was called",
-        ),
+        (push.each_hook_is_called, {"several": several(TOLD, hook(END, query=""), DEAF)}, "the webhook was called"),
         (push.nothing_comes_after_the_end, {"several": several(TOLD, TOLD, DEAF)}, ""),
         (
             push.nothing_comes_after_the_end,
@@ -195,8 +191,7 @@ def test_an_errors_message(version: str, message: Any, found: str) -> None:
 
 
 @in_one_test(
-    ("answer", "found"),
-    [(refused(-32001), ""), (refused(-32603), "10 MB: "), (reply(problem="gone"), "10 MB: ")],
+    ("answer", "found"), [(refused(-32001), ""), (refused(-32603), "10 MB: "), (reply(problem="gone"), "10 MB: ")]
 )
 def test_ten_megabytes_may_be_refused_but_not_break_the_agent(answer: WireReply, found: str) -> None:
     def send(_: Context, text: str, **__: Any) -> WireReply:

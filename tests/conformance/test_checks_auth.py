@@ -72,11 +72,7 @@ def test_credentials_that_nobody_checks() -> None:
             "securityRequirements": [{"schemes": {"token": {}}}],
         }
         results = judge(url, groups=["auth"], card=card, config=ClientConfig(endpoint=url, auth=Credentials("x")))
-    assert {r.requirement.id for r in results.values() if r.outcome == "failed"} == {
-        "AUTH-001",
-        "AUTH-002",
-        "AUTH-005",
-    }
+    assert {r.requirement.id for r in results.values() if r.outcome == "failed"} == {"AUTH-001", "AUTH-002", "AUTH-005"}
 
 
 def test_a_required_extension_that_nobody_requires() -> None:

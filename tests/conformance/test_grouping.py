@@ -171,10 +171,7 @@ FOLDED: dict[str, tuple[list[CheckResult], str]] = {
         "efef",
     ),
     "messages that nobody looks at": ([*_ACCEPTED, row("VAL-009", "not the error", **error(-32601))], "efef"),
-    "messages of which one is looked at": (
-        [*_ACCEPTED[1:], row("VAL-009", "not the error", **error(-32601))],
-        "fff",
-    ),
+    "messages of which one is looked at": ([*_ACCEPTED[1:], row("VAL-009", "not the error", **error(-32601))], "fff"),
     "equal findings in one answer": ([row("DM-001", "no id", **_AT), row("DM-014", "no id", **_AT)], "fe"),
     "equal findings in two answers": (
         [row("DM-001", "no id", **_AT), row("DM-014", "no id", pointer="/id", request="asked again")],

@@ -101,10 +101,7 @@ def hostile_app(answer: Answer, port: int) -> Starlette:
 
     verbs = ["GET", "POST", "DELETE"]
     return Starlette(
-        routes=[
-            Route("/.well-known/{name:path}", card, methods=["GET"]),
-            Route("/{path:path}", answer, methods=verbs),
-        ]
+        routes=[Route("/.well-known/{name:path}", card, methods=["GET"]), Route("/{path:path}", answer, methods=verbs)]
     )
 
 

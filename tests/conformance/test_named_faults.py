@@ -92,11 +92,7 @@ _LOST = Fault(operations=("ListTasks",), reply=each_task(without("artifacts")))
             {"STREAM-001": {"failed"}},
         ),
         # A bare task is no answer without a context.
-        (
-            FAULTS["send-bare-task"],
-            "SEND-001 MT-001 MT-002 MT-004 MT-006 MT-007",
-            {"SEND-001": {"failed"}},
-        ),
+        (FAULTS["send-bare-task"], "SEND-001 MT-001 MT-002 MT-004 MT-006 MT-007", {"SEND-001": {"failed"}}),
         # Artifacts that never come are the fault of a query only where they come on another binding.
         (_LOST, "LIST-004 HJ-005", {"LIST-004": {"warned"}}),
         (replace(_LOST, bindings=REST), "LIST-004 HJ-005", {"LIST-004": {"warned"}, "HJ-005": {"failed"}}),

@@ -55,10 +55,7 @@ def test_an_interrupted_run_calls_no_agent_conformant(bench: Bench, good_url: st
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("transport", "least", "columns"),
-    [
-        ("jsonrpc", 120, "group *card *JSONRPC*"),
-        ("all", 250, "group *card *JSONRPC *HTTP+JSON *GRPC*"),
-    ],
+    [("jsonrpc", 120, "group *card *JSONRPC*"), ("all", 250, "group *card *JSONRPC *HTTP+JSON *GRPC*")],
 )
 def test_a_correct_agent_passes_everything(bench: Bench, transport: str, least: int, columns: str) -> None:
     with start_faulty(transport=transport) as agent:

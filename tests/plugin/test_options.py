@@ -407,10 +407,7 @@ def test_a_signal_ends_the_wait_for_the_page_after_the_summary(bench: Bench, num
             go_on.wait(240)
         return fine(request)
 
-    with (
-        raw_agent(answer) as agent,
-        bench.popen(f"--a2a-endpoint={agent.url}", "--a2a-live") as process,
-    ):
+    with raw_agent(answer) as agent, bench.popen(f"--a2a-endpoint={agent.url}", "--a2a-live") as process:
         assert process.stdout is not None
         url = next(line for line in process.stdout if b" shows this run" in line).split()[1].decode()
         assert _status(url)["running"]

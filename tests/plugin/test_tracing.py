@@ -87,11 +87,7 @@ def test_trouble_is_an_error_and_nothing_said_is_sent(desk: Bench, receiver: Rec
     ],
 )
 def test_without_configuration_nothing_is_imported_or_sent(
-    desk: Bench,
-    receiver: Received,
-    monkeypatch: pytest.MonkeyPatch,
-    environ: dict[str, str],
-    options: tuple[str, ...],
+    desk: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], options: tuple[str, ...]
 ) -> None:
     for name, value in environ.items():
         monkeypatch.setenv(name, value)

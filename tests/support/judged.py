@@ -49,10 +49,7 @@ def planned_for(targets: Sequence[Target], select: Select | None = None) -> list
 
 
 async def collect(
-    targets: Target | Iterable[Target],
-    *,
-    select: Select | None = None,
-    concurrency: int = CONCURRENCY,
+    targets: Target | Iterable[Target], *, select: Select | None = None, concurrency: int = CONCURRENCY
 ) -> tuple[CheckResult, ...]:
     """Run the checks and return all results in the order of the catalogue."""
     several = (targets,) if isinstance(targets, Target) else tuple(targets)

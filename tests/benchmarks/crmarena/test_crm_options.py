@@ -48,11 +48,7 @@ def test_every_spelling_reaches_the_settings(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("source", "name", "expected"),
-    [
-        ("options", "a2a_crm_data", "sub/data"),
-        ("environ", "A2A_CRM_DATA", "sub/data"),
-        ("table", "crm-data", "data"),
-    ],
+    [("options", "a2a_crm_data", "sub/data"), ("environ", "A2A_CRM_DATA", "sub/data"), ("table", "crm-data", "data")],
 )
 def test_where_the_data_is(root: Path, source: str, name: str, expected: str) -> None:
     given: dict[str, Any] = {source: {name: "data"}}

@@ -170,5 +170,5 @@ def test_a_judges_answers_decide_and_its_requests_are_compared(
     assert stock.differences(result, judge=[(request, answer)]) == []
     kinder = [({**request, "model": "kinder-judge"}, answer)]
     assert stock.differences(result, judge=kinder) == [
-        'requests to the judge\'s model[0].model: stock "judge", here "kinder-judge"',
+        'requests to the judge\'s model[0].model: stock "judge", here "kinder-judge"'
     ]

@@ -123,10 +123,7 @@ def test_a_tokenizer_that_cannot_be_had_is_replaced_and_it_is_said() -> None:
 
 def test_a_run_has_one_cost_and_says_what_is_estimated(held: TrialResult) -> None:
     reporting = dataclasses.replace(
-        held,
-        key=TrialKey("tau2", "mock", "create_task_1", 1),
-        agent_usage=Usage(11, 5, 0.25),
-        estimated_usage=Usage(),
+        held, key=TrialKey("tau2", "mock", "create_task_1", 1), agent_usage=Usage(11, 5, 0.25), estimated_usage=Usage()
     )
     [domain] = summarise([held, reporting], registry.variant_of)
     assert (domain.input_tokens, domain.output_tokens) == (11, 5)

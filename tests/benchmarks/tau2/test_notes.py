@@ -28,10 +28,7 @@ from pytest_a2a_bench.reports.summary import provenance_lines
 from pytest_a2a_bench.reports.trial_text import explain
 
 TAU2_1_0 = "tau2 1.0"
-OTHER_END = {
-    "airline": {"2", "7", "9", "23", "27", "29", "33", "35", "37", "38", "44"},
-    "retail": {"18", "91", "107"},
-}
+OTHER_END = {"airline": {"2", "7", "9", "23", "27", "29", "33", "35", "37", "38", "44"}, "retail": {"18", "91", "107"}}
 
 
 def facts() -> dict[str, Any]:

@@ -73,10 +73,7 @@ def test_a_success_has_no_user_at_fault_and_other_data_another_question() -> Non
     data = {"benchmark": "tau2 1"}
     held = TrialResult(KEYS[0], "evaluated", "run", Reward(0.0), user_fault=fault, provenance=data, fingerprint="f")
     selected: Any = SimpleNamespace(results=[held])
-    for reward, by, expected in (
-        (Reward(1.0), {"benchmark": "tau2 2"}, (None, "")),
-        (Reward(0.5), data, (fault, "f")),
-    ):
+    for reward, by, expected in ((Reward(1.0), {"benchmark": "tau2 2"}, (None, "")), (Reward(0.5), data, (fault, "f"))):
         [found] = rescore(selected, Mock(return_value=(reward, by)), "now")
         assert (found.result.user_fault, found.result.fingerprint) == expected
 

@@ -21,15 +21,7 @@ from faulty.faults_send import SEND_FAULTS
 from faulty.faults_stream import STREAM_FAULTS
 from faulty.faults_tasks import PUSH_FAULTS, TASK_FAULTS
 
-_DOES = {
-    **SEND_FAULTS,
-    **STREAM_FAULTS,
-    **TASK_FAULTS,
-    **PUSH_FAULTS,
-    **ERROR_FAULTS,
-    **ACCESS_FAULTS,
-    **OLD_FAULTS,
-}
+_DOES = {**SEND_FAULTS, **STREAM_FAULTS, **TASK_FAULTS, **PUSH_FAULTS, **ERROR_FAULTS, **ACCESS_FAULTS, **OLD_FAULTS}
 """Name -> what a fault does; those that only switch something in the agent's own code are not in it."""
 
 _PLACES = ("on", "in", "alone", "old", "old_in")

@@ -3,17 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from faulty.fault import (
-    EventHook,
-    Fault,
-    FaultyCall,
-    Json,
-    Packet,
-    answering,
-    each_event,
-    headers,
-    losing,
-)
+from faulty.fault import EventHook, Fault, FaultyCall, Json, Packet, answering, each_event, headers, losing
 from faulty.problems import Problem
 from faulty.store import TERMINAL_STATES, new_id, now
 

@@ -84,8 +84,7 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
         "SELECT Name, (SELECT Status, (SELECT Quantity FROM OrderItems ORDER BY Quantity) FROM Orders) FROM "
         "Account WHERE Name = 'Northwind Pumps'"
     ): _one(
-        Name="Northwind Pumps",
-        Orders=[{"Status": "Activated", "OrderItems": [{"Quantity": 2.0}, {"Quantity": 10.0}]}],
+        Name="Northwind Pumps", Orders=[{"Status": "Activated", "OrderItems": [{"Quantity": 2.0}, {"Quantity": 10.0}]}]
     ),
     (
         "SELECT (SELECT Quantity FROM OrderItems ORDER BY UnitPrice LIMIT 1 OFFSET 1) FROM Order WHERE Status = "
@@ -123,11 +122,7 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
     (
         "SELECT CALENDAR_MONTH(CreatedDate), COUNT(Id) FROM Case WHERE CALENDAR_YEAR(CreatedDate) = 2023 GROUP BY "
         "CALENDAR_MONTH(CreatedDate) ORDER BY CALENDAR_MONTH(CreatedDate) DESC"
-    ): [
-        {"expr0": 3, "expr1": 2},
-        {"expr0": 2, "expr1": 2},
-        {"expr0": 1, "expr1": 1},
-    ],
+    ): [{"expr0": 3, "expr1": 2}, {"expr0": 2, "expr1": 2}, {"expr0": 1, "expr1": 1}],
     "SELECT DAY_ONLY(CreatedDate) d FROM Case WHERE CreatedDate = THIS_MONTH GROUP BY DAY_ONLY(CreatedDate)": [
         {"d": "2023-03-01"},
         {"d": "2023-03-15"},
@@ -429,9 +424,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "SELECT Id FROM Case WHERE Status = 'Ne^w": "line 1:39 mismatched character '<EOF>' expecting '''",
         "SELECT Id FROM Case WHERE Status = '^\\q'": "line 1:36 Illegal character sequence '\\q' in string literal",
     },
-    "NUMBER_OUTSIDE_VALID_RANGE": {
-        "SELECT Id FROM Case OFFSET ^2001": "Maximum SOQL offset allowed is 2000",
-    },
+    "NUMBER_OUTSIDE_VALID_RANGE": {"SELECT Id FROM Case OFFSET ^2001": "Maximum SOQL offset allowed is 2000"},
 }
 
 
