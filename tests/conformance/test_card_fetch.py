@@ -18,7 +18,7 @@ from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.card.fetch import fetch_card, load_jwks
 from pytest_a2a_bench.conformance.catalogue import load_requirements
-from pytest_a2a_bench.conformance.finding import FOUND, VERSIONS, CheckResult
+from pytest_a2a_bench.conformance.finding import BINDINGS, FOUND, VERSIONS, CheckResult
 from pytest_a2a_bench.conformance.subject import Subject, check_online, look_at
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, TransportError
 
@@ -245,10 +245,14 @@ def test_a_true_card_is_silent(served: Asked) -> None:
     assert message(served) == set()
 
 
-def test_a_url_that_speaks_something_else(served: Asked) -> None:
-    url, raw = served
+def test_a_url_that_speaks_something_else_or_where_nothing_answers(served: Asked) -> None:
+    url, raw = served[0], {k: v for k, v in served[1].items() if k not in ("url", "additionalInterfaces")}
     wrong = [{"url": url, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}]
     assert message((url, {**raw, "supportedInterfaces": wrong})) >= {"CARD-007"}
+    for binding in BINDINGS:
+        dead = [{"url": f"http://{nowhere()}", "protocolBinding": binding, "protocolVersion": "1.0"}]
+        (result,) = asked((url, {**raw, "supportedInterfaces": dead}))
+        assert (result.requirement.id, result.findings[0].found.partition(":")[0]) == ("CARD-007", "no server answers")
 
 
 def test_declared_and_not_there(served: Asked) -> None:

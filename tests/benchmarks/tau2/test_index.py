@@ -73,6 +73,13 @@ def test_where_data_are_and_that_the_unrelated_package_has_none(tmp_path: Path) 
         index._inspect(_package(tmp_path / "other", orchestrator=False), None)
 
 
+def test_tasks_that_were_edited_are_read_again(tmp_path: Path) -> None:
+    directory = _domain(tmp_path, "airline", ["0"])
+    assert list(index.describe_tasks("airline", tmp_path)) == ["0"]
+    (directory / "tasks.json").write_text('[{"id": "1"}, {"id": "2"}]')
+    assert list(index.describe_tasks("airline", tmp_path)) == ["1", "2"]
+
+
 def test_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"pip install .*\[tau2\]'"):
