@@ -56,10 +56,13 @@ def test_findings_have_evidence_and_an_exit_code(bad_url: str, capsys: pytest.Ca
     assert "repeat: grpcurl -plaintext" in capsys.readouterr().out
 
 
-def test_filters_narrow_it_down(bad_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_filters_narrow_it_down_and_the_terminal_has_the_matrix_of_a_file(
+    bad_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     chosen = ("--id", "GET-002", "--id", "GET-001", "--binding", "JSONRPC", "--version", "1.0", "--level", "MUST")
-    assert run(bad_url, *chosen, "--format", "json") == 1
-    results = json.loads(capsys.readouterr().out)["results"]
+    assert run(bad_url, *chosen, "--format", "json", "-o", tmp_path / "new" / "report") == 1
+    assert "get-task " in capsys.readouterr().out
+    results = json.loads((tmp_path / "new" / "report").read_text())["results"]
     assert {(r["id"], r["binding"]) for r in results} <= {("GET-001", "JSONRPC"), ("GET-002", "JSONRPC")}
     assert [r["status"] for r in results if r["id"] == "GET-002"] == ["failed"]
 
@@ -268,6 +271,8 @@ def test_a_good_card_is_fully_conformant(write: Any, capsys: pytest.CaptureFixtu
     assert "A2A 1.0: fully conformant in its card alone: MUST 14/14, SHOULD 11/11" in printed
     assert run("--card", write(minimal_0_3())) == 0
     assert "A2A 0.3: fully conformant in its card alone" in capsys.readouterr().out
+    assert run("--card", write(minimal_0_3()), "--version", "1.0") == 1
+    assert "supportedInterfaces is missing" in capsys.readouterr().out
 
 
 HOW = "fix: write the card's JSON object into the file"
