@@ -56,11 +56,14 @@ async def asked_back(ctx: Context, key: str, state: str, **options: Any) -> Wire
     return reply
 
 
-async def completed_task(ctx: Context) -> Mapping[str, Any]:
-    """Return a terminal task that the agent made for the ``task`` prompt, or one in the variant's state; shared."""
+async def completed_task(ctx: Context, own: str = "") -> Mapping[str, Any]:
+    """Return a terminal task that the agent made for the ``task`` prompt, or one in the variant's state; shared.
+
+    :param own: the requirement that has such a task for itself, as its requests change it on agents that accept them.
+    """
     if ctx.state:
         return await task_of(ctx, ctx.state)
-    return await _first_task(ctx.plain())
+    return await _first_task(ctx.plain(), own)
 
 
 def _answered(reply: WireReply) -> WireReply:
@@ -70,8 +73,8 @@ def _answered(reply: WireReply) -> WireReply:
 
 
 @shared
-async def _first_task(ctx: Context) -> Mapping[str, Any]:
-    result = _answered(await ctx.said()).result
+async def _first_task(ctx: Context, own: str) -> Mapping[str, Any]:
+    result = _answered(await (ctx.send(ctx.prompt("task")) if own else ctx.said())).result
     task = task_in(result)
     if task is None:
         ctx.skip_without_task("the scenario task", read_event(result).kind)

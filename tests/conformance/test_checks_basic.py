@@ -152,6 +152,25 @@ def test_a_kind_is_what_should_not_be_there() -> None:
     assert {f.pointer for r in found for f in r.findings} == {"/task/artifacts/0/parts/0/kind"}
 
 
+def test_a_request_that_may_change_a_task_is_about_one_that_no_other_check_looks_at() -> None:
+    made: list[str] = []
+    read, changed = set[str](), set[str]()
+
+    def breaks(request: Json, document: Json) -> None:
+        params = request["params"]
+        if request["method"] == "SendMessage" and "taskId" not in params["message"]:
+            made.append(f"t-{len(made)}")
+            document["result"]["task"]["id"] = made[-1]
+        elif (name := params.get("id") or params["message"]["taskId"]) in made:
+            document.pop("error", None)
+            document["result"] = {**TASK, "id": name}
+            (read if params.get("historyLength") == 0 else changed).add(name)
+
+    results = judged(breaks, "GET-003", "GET-005", "CAN-002", "SEND-007")
+    assert [r.outcome for r in results.values()] == ["failed", "passed", "failed", "failed"]
+    assert (len(read), len(changed), len(made), read & changed) == (1, 3, 4, set())
+
+
 def test_where_the_specification_contradicts_itself_the_finding_says_so_and_is_a_warning() -> None:
     result = judged(lambda *_: None, "VAL-002")["VAL-002"]
     assert result.outcome == "warned"

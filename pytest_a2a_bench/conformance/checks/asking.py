@@ -20,8 +20,8 @@ from pytest_a2a_bench.conformance.protocol.operations import SENDING
 from pytest_a2a_bench.conformance.wire.reply import ERRORS, UNSET, SkipCheck, WireReply
 
 
-async def _member(ctx: Context, name: str) -> str:
-    return str((await fixtures.completed_task(ctx)).get(name) or "")
+async def _member(ctx: Context, name: str, own: str = "") -> str:
+    return str((await fixtures.completed_task(ctx, own)).get(name) or "")
 
 
 async def _other_context(ctx: Context) -> str:
@@ -57,6 +57,8 @@ async def _running(ctx: Context) -> str:
 GIVEN: Mapping[str, Callable[[Context], str | Awaitable[str]]] = {
     "{task}": lambda ctx: _member(ctx, "id"),
     "{context}": lambda ctx: _member(ctx, "contextId"),
+    "{own task}": lambda ctx: _member(ctx, "id", ctx.requirement.id),
+    "{own context}": lambda ctx: _member(ctx, "contextId", ctx.requirement.id),
     "{any task}": _any_task,
     "{other context}": _other_context,
     "{waiting}": _waiting,
