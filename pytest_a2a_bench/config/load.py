@@ -122,6 +122,9 @@ def load(
     problems: list[str] = []
     for key, value in table.values.items():
         where = f"{table.name}: {key}"
+        if twice := found.get(key.strip().replace("-", "_")):
+            problems.append(f"{where}: it is also given as {twice[1].name.removeprefix(f'{table.name}: ')}; remove one")
+            continue
         _put(found, problems, known, key, value, Source("table", where, (table.path or directory).parent))
     for name, setting in known.items():
         if environ.get(setting.variable):  # an empty variable counts as unset

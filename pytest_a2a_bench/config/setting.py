@@ -113,14 +113,20 @@ class Setting:
 
         :raises ValueError: if it is wrong, with one line that says which value is valid.
         """
+        given = value
         if (self.has_reader or self.words) and not isinstance(value, str):
             value = _as_text(value)
         elif isinstance(value, bool) and not isinstance(self.default, bool):
             raise ValueError(f"{_shown(value)} is not {_valid(self.annotation)}")  # to Python true is 1
         try:
-            return _adapter(self.annotation).validate_python(value)
+            found = _adapter(self.annotation).validate_python(value)
         except ValidationError as error:
             raise ValueError("; ".join(dict.fromkeys(self._message(one) for one in error.errors()))) from None
+        # A reader of any text, such as a path, takes the words and lines that true and a list were made into.
+        is_made = isinstance(value, str) and value is not given
+        if is_made and found == value and (isinstance(given, bool) or "\n" in value) and value not in self.words:
+            raise ValueError(f"{_shown(given)} is not text")
+        return found
 
     def _message(self, error: Any) -> str:
         """Return the text of a reader's ``ValueError``, or which values are valid."""

@@ -257,8 +257,8 @@ class Compliance:
         """One line."""
         levels = ", ".join(f"{level} {kept}/{checked}" for level, (kept, checked) in self.kept.items() if checked)
         counted = (
-            (self.judged, "requirements judged"),
-            (self.wider, "need --a2a-conformance-profile full to be judged wholly"),
+            (self.judged, "requirement judged" if self.judged == 1 else "requirements judged"),
+            (self.wider, f"need{'s' if self.wider == 1 else ''} --a2a-conformance-profile full to be judged wholly"),
             (self.explained, "explained"),
             (self.waived, "waived"),
             (self.skipped, "skipped"),

@@ -346,6 +346,15 @@ def test_a_file_of_settings_that_cannot_be_read_is_a_problem_of_every_run(resolv
     assert broken.asked
 
 
+def test_true_and_lists_are_no_names_and_a_setting_is_given_once(resolved: Resolve) -> None:
+    table = {"results": False, "record": ["a", "b"], "min-pass": 0.5, "min_pass": 0.7}
+    assert resolved(table=table).problems == (
+        "pyproject.toml: min_pass: it is also given as min-pass; remove one",
+        "pyproject.toml: results: false is not text",
+        'pyproject.toml: record: ["a", "b"] is not text',
+    )
+
+
 def test_true_is_no_number_and_a_number_is_a_word(resolved: Resolve) -> None:
     found = resolved(table={"max-steps": True, "trials": True, "protocol": 1.0, "streaming": True, "suite": [1]})
     assert found.problems[:2] == (

@@ -175,6 +175,8 @@ def test_a_profile_says_how_much_needs_a_wider_one() -> None:
     (level,) = compliance(rows, planned, "standard")
     wanted = "MUST 2/2; 2 requirements judged; 2 need --a2a-conformance-profile full to be judged wholly"
     assert level.text == f"fully conformant in what was judged: {wanted}"
+    (one,) = compliance(rows[:1], planned[::2], "standard")
+    assert "; 1 requirement judged; 2 need --a2a" in one.text
     assert compliance(rows, planned[:2], "full")[0].text == "fully conformant: MUST 2/2"
 
 

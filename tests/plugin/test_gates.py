@@ -334,7 +334,7 @@ class TestBaseline:
     def test_contradicting_options_are_refused_before_any_request(self, desk: Bench) -> None:
         write_baseline(desk, {"desk/front/ok-a": [1]}, user=["llm"], user_llm=["some/model"])
         desk.refused("--a2a-baseline=b.json").fnmatch_lines(
-            ["*desk/front: user was llm and is scripted; promote a new baseline*"]
+            ["*desk/front: user was llm and is scripted; make a new baseline: a2a-bench gate *"]
         )
         assert log_of(desk) == []
 

@@ -161,7 +161,11 @@ WRONG = (
     ("a2a_scenario()", "*there is nothing to say*"),
     ("a2a_scenario(3)", "*what the user says are texts"),
     ("a2a_scenario('Hi', goal='x')", "*not both"),
-    ("a2a_scenario('Hi', answers={'(': 'x'})", "*is not a dict of regular expressions and answers*"),
+    (
+        "a2a_scenario('Hi', answers={'(': 'x'})",
+        "*answers: '(' is no regular expression: missing ), unterminated subpattern*",
+    ),
+    ("a2a_scenario('Hi', answers={'a': 5})", "*is not a dict of regular expressions and answers*"),
     ("a2a_scenario('Hi', tools=3)", "*is not a class, or a function that makes an object*"),
     (
         "a2a_scenario('Hi', max_turns=0, criteria='polite')",

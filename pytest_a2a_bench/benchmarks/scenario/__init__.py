@@ -88,7 +88,7 @@ def from_test(function: Check, args: tuple[Any, ...], values: Mapping[str, Any],
 
 
 _KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "answers": (lambda v: isinstance(v, Mapping) and all(map(_is_pattern, v)) and all(map(_is_text, v.values())),
+    "answers": (lambda v: isinstance(v, Mapping) and all(map(_is_text, (*v, *v.values()))),
                 "a dict of regular expressions and answers"),
     "persona": (lambda v: isinstance(v, str), "a text"),
     "goal": (lambda v: isinstance(v, str), "a text"),
@@ -111,6 +111,8 @@ def _problems(function: Check, args: tuple[Any, ...], values: Mapping[str, Any])
         f"{name}: {values[name]!r} is not {what}" for name, (will_do, what) in _KINDS.items()
         if name in values and not will_do(values[name])
     ]  # fmt: skip
+    if isinstance(answers := values.get("answers"), Mapping):
+        found += filter(None, map(_pattern_problem, answers))
     if isinstance(values.get("tools"), type):
         found += _tool_problems(values["tools"])
     if not args and not values.get("goal"):
@@ -145,12 +147,12 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _is_pattern(value: object) -> bool:
+def _pattern_problem(value: object) -> str:
     try:
-        re.compile(value)  # type: ignore[call-overload]
-    except (re.error, TypeError):
-        return False
-    return True
+        re.compile(str(value))
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"answers: {value!r} is no regular expression: {error}"
+    return ""
 
 
 def _source(thing: Any) -> str:

@@ -34,6 +34,8 @@ VERDICT_FILE = "verdict.json"
 EARLIER_FILE = "verdict.earlier.json"
 """The verdict of the last run that ended, while another one is run in its directory, or after that was killed."""
 
+NEW_BASELINE = "make a new baseline: a2a-bench gate RESULTS-DIR --write-baseline FILE"
+
 _UNASKED = ("none", "rules")
 """Users and judges that some tasks have, whatever the options say."""
 
@@ -362,4 +364,4 @@ def _contradictions(settings: Settings, baseline: Baseline) -> list[str]:
     # A domain that can be compared may be the only one that is run; the others are compared when there are results.
     if not wrong or set(wrong.values()) != set(baseline.measured):
         return []
-    return [f"--a2a-baseline: not comparable with {baseline.source}: {'; '.join(wrong)}; promote a new baseline"]
+    return [f"--a2a-baseline: not comparable with {baseline.source}: {'; '.join(wrong)}; {NEW_BASELINE}"]
