@@ -233,6 +233,9 @@ def _write_page(namespace: Namespace, directory: Path) -> int:
     print(f"{page}: {count(len(contents.trials), 'trial')}")
     for note in contents.unfinished:
         print(note)
+    if contents.unreadable:
+        print(f"{count(len(contents.unreadable), 'trial file')} cannot be read, and the page has no result of it")
+        print("\n".join(contents.unreadable), file=sys.stderr)
     return 0
 
 

@@ -42,7 +42,8 @@ class Contents:
     :param nodeids: the pytest items of trials, by their keys.
     :param compared: each further agent of the run against the first.
     :param notes: more that must be known before numbers are compared.
-    :param unfinished: the missing parts of the last run, where it goes on or was killed.
+    :param unfinished: the missing parts of the last run, where it goes on or was stopped.
+    :param unreadable: the problem of each trial file that cannot be read.
     :param history: earlier runs and this one, the oldest first.
     :param made_at: when, as people read it.
     """
@@ -61,6 +62,7 @@ class Contents:
     compared: Sequence[AgentComparison] = ()
     notes: Sequence[str] = ()
     unfinished: Sequence[str] = ()
+    unreadable: Sequence[str] = ()
     made_at: str = ""
     history: Sequence[Entry] = ()
 
@@ -118,7 +120,10 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
             *about_baseline,
             *(f"This file cannot be read: {text}." for text in unreadable.values()),
         ],
-        unfinished=_unfinished(asked, trials) if found is None and asked is not None else (),
+        unfinished=_unfinished(asked, trials)
+        if asked is not None and (found is None or found.trials.cut_short)
+        else (),
+        unreadable=tuple(unreadable.values()),
         made_at=now(),
     )
 
@@ -174,7 +179,7 @@ def _verdict(
 
 
 def _unfinished(asked: manifest.Manifest, trials: list[TrialResult]) -> list[str]:
-    """Describe how much of the last run is missing where no verdict does: it goes on, or was killed."""
+    """Describe how much of the last run is missing where no verdict does: it goes on, or was stopped."""
     own = [r for r in trials if r.run_id in asked.runs]
     absent = len(set(asked.keys) - {str(r.key) for r in own})
     if not absent:

@@ -197,6 +197,7 @@ def test_a_run_that_was_cut_short_passes_no_gate(desk: Bench) -> None:
     result = desk("--a2a-min-pass=0.5")
     assert result.ret == 2
     assert_says(result, "min_pass inconclusive the run was cut short; so far: 3 of 3 trials succeeded")
+    assert "there is no result of 7 trials of 10" in command("export", "html", "a2a-results").out
 
 
 def test_an_expected_error_passes_nothing(desk: Bench) -> None:
