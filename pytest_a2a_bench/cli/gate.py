@@ -145,6 +145,7 @@ def _read(namespace: Namespace, found: SelectedResults) -> Settings:
         **{name: getattr(given, name) for name in NAMES},
         agents={name: "" for name in names if name},
         split=ran.get("split", "base"),
+        user=ran.get("user", "scripted"),
         benchmark_options={o.name: ran.get(o.name, o.default) for o in own},
     )
     if settings.max_drop is not None and not settings.baseline and len(settings.under_test) < 2:

@@ -17,6 +17,7 @@ from one_test import in_one_test
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus
 from pytest_a2a_bench.reports.contents import gather
+from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences, load, measured_by
 from pytest_a2a_bench.results.compare import compare, judge_drop
 from pytest_a2a_bench.results.store import Store
@@ -165,6 +166,16 @@ def test_a_run_that_was_interrupted_is_judged_as_such(tmp_path: Path, floor: str
     assert "1 more trial not run: there is no result" in printed
     assert "1x unproven: was stopped before its end [made/even/9]" in printed
     assert "network" not in printed
+
+
+def test_a_run_whose_user_is_a_model_is_compared_from_its_files(tmp_path: Path) -> None:
+    measured = {"user": "llm", "user_llm": "m", "benchmark": "made 1.0"}
+    directory = write_run(
+        tmp_path / "run", [made_trial(f"made/even/{task}#0", provenance=measured) for task in range(60)]
+    )
+    asked = manifest.load(directory)
+    dataclasses.replace(asked, settings={**asked.settings, "user": "llm:m"}).write(directory)
+    assert "verdict: pass" in command("gate", directory, "--baseline", directory).out
 
 
 def test_a_missing_or_empty_baseline_is_said(tmp_path: Path) -> None:
