@@ -137,7 +137,6 @@ def test_a_model_that_fails_is_trouble_with_the_infrastructure(
     session = connect(stage.agent.url, transport=transport, timeout=60).session()
     with pytest.raises(InfrastructureError, match="the model openai/fake-model did not answer"):
         session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("Hello.")]))
-
     # The agent itself is well.
     assert session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("Hello.")])).text == "Here again."
     assert [m["content"] for m in stage.model.requests[-1]["messages"][1:]] == ["Hello."]
@@ -156,5 +155,4 @@ def test_as_a_task_it_reports_usage_and_failure_too(stage: Stage, connect: Conne
 def test_without_tools_none_are_offered(stage: Stage, connect: Connect) -> None:
     stage.play(say("Hello."))
     connect(stage.agent.url, timeout=60).session().send([Part.of_text("just a word")])
-
     assert "tools" not in stage.model.requests[-1]

@@ -33,7 +33,6 @@ class TestConversation:
         conversation.hear(DecodedRequest(BRIEFING, (UserSaid("one"),)), {})
         conversation.say(AgentSaid("two"))
         conversation.hear(DecodedRequest(BRIEFING, (UserSaid("one"), AgentSaid("two"), UserSaid("three"))), {})
-
         assert conversation.history == [UserSaid("one"), AgentSaid("two"), UserSaid("three")]
         assert conversation.own == [AgentSaid("two")]
 
@@ -41,7 +40,6 @@ class TestConversation:
         conversation = Conversation()
         conversation.say(AgentSaid(calls=(LOOK, BOOK)))
         conversation.hear(DecodedRequest(None, (UserSaid("found"), UserSaid("booked"), UserSaid("thanks"))), {})
-
         results = (ToolReturned("c1", "look", "found"), ToolReturned("c2", "book", "booked"))
         assert tuple(conversation.history[1:]) == (*results, UserSaid("thanks"))
 
@@ -61,7 +59,6 @@ class TestMemory:
         memory.open("b", "data")
         assert memory.recall("a") is first
         memory.open("c", "data")
-
         assert (memory.recall("a"), memory.recall("b"), len(memory)) == (first, None, 2)
 
 
@@ -78,7 +75,6 @@ class TestGold:
             {"name": "c", "arguments": None},
         ]
         gold = read_gold({"evaluation_criteria": {"actions": actions, "communicate_info": None}})
-
         assert gold.calls == (ToolCall("a", {"x": 1}), ToolCall("c", {}))
         assert gold.instructions == ("Please use b.",)
 
@@ -86,13 +82,11 @@ class TestGold:
         actions = [{"name": "grant_app_permission", "arguments": {"app_name": "messaging", "permission": "sms"}}]
         actions = [{**action, "requestor": "user"} for action in actions]
         gold = read_gold({"evaluation_criteria": {"actions": actions}})
-
         assert gold.instructions == ("Please grant the messaging app the sms permission.",)
 
     def test_a_task_that_only_asserts_is_fulfilled(self) -> None:
         gold = load_gold("tau2/mock/update_task_with_history_and_env_assertions")
         tools = Briefing("", (ToolSpec("create_task"), ToolSpec("update_task_status")))
-
         assert gold.plan(tools) == (ToolCall("update_task_status", {"task_id": "task_2", "status": "completed"}),)
         assert gold.plan(Briefing("", (ToolSpec("create_task"),))) == ()
 
@@ -127,7 +121,6 @@ class TestOracle:
 
     def test_it_plays_one_call_a_turn_then_tells_then_bids_farewell(self) -> None:
         said = self.drive(self.GOLD, 5)
-
         assert [tuple(c.name for c in s.calls) for s in said] == [("look",), ("book",), (), (), ()]
         assert [s.text for s in said] == [None, None, self.GOLD.closing, FAREWELL, FAREWELL]
         assert len({c.id for s in said for c in s.calls}) == 2
@@ -136,7 +129,6 @@ class TestOracle:
         conversation = Conversation()
         events = (AgentSaid(calls=(ToolCall("other", {}), BOOK)), ToolReturned("", "other", "ok"), UserSaid("go on"))
         conversation.hear(DecodedRequest(BRIEFING, events), {})
-
         assert [c.name for c in next_line(self.GOLD, conversation).calls] == ["look"]
 
     def test_history_sent_again_in_a_known_context_counts_once(self) -> None:
@@ -146,7 +138,6 @@ class TestOracle:
         # The arguments came back changed by the wire: what the server itself remembers decides.
         mangled = AgentSaid(calls=(ToolCall("look", {"id": "7"}),))
         conversation.hear(DecodedRequest(BRIEFING, (UserSaid("hello"), mangled, ToolReturned("", "look", "ok"))), {})
-
         assert [c.name for c in next_line(self.GOLD, conversation).calls] == ["book"]
 
     def test_without_a_tag_it_refuses_and_says_what_to_do(self) -> None:

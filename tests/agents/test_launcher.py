@@ -107,7 +107,6 @@ PARENT = """
 def test_an_agent_that_dies_at_its_start_says_why() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigurationError) as caught:
         start_builtin(f"noop?port={taken.getsockname()[1]}")
-
     assert "ended with exit code 2 at its start: cannot listen on 127.0.0.1" in str(caught.value)
 
 
@@ -145,13 +144,11 @@ OPTIONS = st.builds(
 def test_a_command_line_says_the_same_as_the_value(options: AgentOptions) -> None:
     parser = argparse.ArgumentParser()
     add_arguments(parser)
-
     assert from_namespace(parser.parse_args(options.to_argv())) == options
 
 
 def test_a_spec_may_have_options() -> None:
     options = parse_spec("oracle?latency=0.05&reply=task&protocol=1.0&streaming=off&model=openai%2Fx&grpc-port=7")
-
     assert options == AgentOptions(
         "oracle", latency=0.05, reply="task", protocol="1.0", streaming=False, model="openai/x", grpc_port=7
     )
@@ -182,6 +179,5 @@ def test_a_spec_may_have_options() -> None:
 def test_a_wrong_spec_names_the_valid_ones(spec: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse_spec(spec)
-
     assert complaint in str(caught.value)
     assert "sk-1" not in str(caught.value)

@@ -46,7 +46,6 @@ def test_results_go_to_the_call_that_they_name() -> None:
     calls = (ToolCall("look", {"a": 1}, "x"), ToolCall("book", {}, "y"))
     history: list[Event] = [AgentSaid(calls=calls), ToolReturned("y", "book", "Y"), ToolReturned("x", "look", "X")]
     _, asked, second, first = write_messages(Briefing("p"), history)
-
     assert json.loads(asked["tool_calls"][0]["function"]["arguments"]) == {"a": 1}
     assert (second["tool_call_id"], second["content"]) == ("y", "Y")
     assert (first["tool_call_id"], first["content"]) == ("x", "X")
@@ -54,7 +53,6 @@ def test_results_go_to_the_call_that_they_name() -> None:
 
 def test_the_policy_is_the_system_prompt() -> None:
     system = write_messages(Briefing("Never refund."), [])[0]
-
     assert system["role"] == "system"
     assert "<policy>\nNever refund.\n</policy>" in system["content"]
 
@@ -72,7 +70,6 @@ def response(content: str | None, *calls: tuple[str, str]) -> Any:
 class TestReading:
     def test_calls_win_over_words(self) -> None:
         reply = read_response(response("Let me see.", ("look", '{"id": 1}'), ("book", "")), None)
-
         assert reply.said == AgentSaid(calls=(ToolCall("look", {"id": 1}, "i0"), ToolCall("book", {}, "i1")))
 
     @pytest.mark.parametrize("nothing", [None, "", "  \n"])

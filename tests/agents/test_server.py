@@ -77,7 +77,6 @@ def test_a_fixed_dialect_is_kept(connect: Connect, dialect: str) -> None:
 class TestReplies:
     def test_a_stream_of_a_task_has_chatter_artifact_and_end(self, builtin: Callable[[str], str]) -> None:
         events = stream(builtin("oracle?reply=task"))
-
         assert [next(iter(e["result"])) for e in events] == ["task", "statusUpdate", "artifactUpdate", "statusUpdate"]
         assert events[1]["result"]["statusUpdate"]["status"]["state"] == "TASK_STATE_WORKING"
         assert events[1]["result"]["statusUpdate"]["status"]["message"]["parts"]
@@ -86,7 +85,6 @@ class TestReplies:
     def test_an_untagged_trial_is_rejected_with_what_to_do(self, oracle_url: str, connect: Connect) -> None:
         with pytest.raises(AgentOutcomeError, match="--a2a-set tag-trials=on") as caught:
             connect(oracle_url).session().send(dialects.get("data").encode_request(BRIEFING, [UserSaid("Hi.")]))
-
         assert caught.value.state == "rejected"
 
     @pytest.mark.parametrize("dedupe", ["on", "off"])
@@ -95,7 +93,6 @@ class TestReplies:
             first = send(agent, "m1")
             again = send(agent, "m1", first["contextId"])
             later = send(agent, "m2", first["contextId"])
-
         assert (again["parts"] == first["parts"]) == (dedupe == "on")
         assert later["parts"] != first["parts"]
 
@@ -138,7 +135,6 @@ class TestCard:
             check_play(converse(connect(agent.url)))
             rpc_status = httpx.post(agent.url, json=rpc("SendMessage", {})).status_code
             rest_status = httpx.post(f"{agent.url}rest/message:send", json={}).status_code
-
         assert len(card["supportedInterfaces"]) == 2
         assert (rpc_status == 404, rest_status == 404) == (transport != "jsonrpc", transport != "rest")
 
@@ -149,14 +145,12 @@ class TestCard:
             refused = httpx.post(
                 agent.url, json=rpc("SendStreamingMessage", request("m", None)), headers={"A2A-Version": "1.0"}
             ).json()
-
         assert card["capabilities"].get("streaming", False) is False
         assert refused["error"]["code"] == -32004
 
     def test_another_card_url_is_shown(self) -> None:
         with served("oracle?card_url=http://agent.example:8080/base/") as agent:
             card = httpx.get(agent.card_url).json()
-
         urls = [i["url"] for i in card["supportedInterfaces"][:2]]
         assert urls == ["http://agent.example:8080/base/", "http://agent.example:8080/base/rest"]
         assert card["supportedInterfaces"][2]["url"].startswith("http://agent.example:")
@@ -167,7 +161,6 @@ class TestAuthentication:
     def test_anything_but_the_token_is_a_401(self, guarded: Served, header: str | None) -> None:
         headers = {"Authorization": header} if header else {}
         reply = httpx.post(guarded.url, json=rpc("SendMessage", {}), headers=headers)
-
         assert (reply.status_code, reply.headers["WWW-Authenticate"]) == (401, "Bearer")
 
     def test_the_token_opens_every_transport(self, guarded: Served, connect: Connect) -> None:
@@ -191,7 +184,6 @@ def test_conversations_beyond_the_limit_are_forgotten_and_tasks_with_them(connec
             send(agent, f"m{number}", path="task")
         lost = httpx.post(agent.url, json=rpc("GetTask", {"id": first["id"]}), headers={"A2A-Version": "1.0"}).json()
         again = send(agent, "b", first["contextId"], path="task")
-
     assert lost["error"]["code"] == -32001
     assert "create_task" in again["artifacts"][0]["parts"][0]["text"]
 

@@ -93,7 +93,6 @@ def test_a_distortion_that_does_not_fit_changes_nothing() -> None:
 def test_wrong_faults_are_reported(texts: list[str], complaint: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse_faults(texts)
-
     assert complaint in str(caught.value)
 
 

@@ -168,7 +168,6 @@ def states(seen: Seen) -> list[str]:
 @in_one_test(("fault", "worked"), [("reset", []), ("after-delivery", ["m-1"])])
 def test_a_reset_comes_before_or_after_delivery(fault: str, worked: list[str], transport: str, stream: bool) -> None:
     seen, found, injected = one(fault, transport, stream=stream)
-
     assert isinstance(seen.error, httpx.ReadError)
     assert (seen.status, found, injected) == (None, worked, [(1, fault)])
 
@@ -185,7 +184,6 @@ def test_a_reset_comes_before_or_after_delivery(fault: str, worked: list[str], t
 )
 def test_an_error_status_comes_before_or_after_delivery(fault: str, worked: list[str], asked: str | None) -> None:
     seen, found, _ = one(fault, "jsonrpc", retry_after=3)
-
     assert (seen.status, seen.error) == (int(fault[:3]), None)
     assert seen.headers.get("retry-after") == asked
     assert found == worked
@@ -196,7 +194,6 @@ def test_an_error_status_comes_before_or_after_delivery(fault: str, worked: list
 def test_an_answer_ends_in_the_middle(transport: str, stream: bool) -> None:
     whole, *_ = one(None, transport, stream=stream)
     seen, worked, _ = one("half-close", transport, stream=stream)
-
     assert isinstance(seen.error, httpx.RemoteProtocolError)
     assert (seen.status, worked) == (200, ["m-1"])
     assert 0 < len(seen.body) < len(whole.body)
@@ -206,7 +203,6 @@ def test_an_answer_ends_in_the_middle(transport: str, stream: bool) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_truncated_answer_ends_properly_and_cannot_be_read(stream: bool) -> None:
     seen, worked, _ = one("truncate", "rest", stream=stream)
-
     assert (seen.status, seen.error, worked) == (200, None, ["m-1"])
     last = seen.body.split(b"\n\n")[-1].removeprefix(b"data: ")
     with pytest.raises(json.JSONDecodeError):
@@ -225,7 +221,6 @@ def test_a_truncated_answer_ends_properly_and_cannot_be_read(stream: bool) -> No
 )
 def test_events_come_as_they_are_twice_or_out_of_order(fault: str | None, expected: list[str], transport: str) -> None:
     seen, worked, _ = one(fault, transport, stream=True)
-
     assert (states(seen), seen.status, seen.error, worked) == (expected, 200, None, ["m-1"])
 
 
@@ -265,7 +260,6 @@ def test_a_silence_before_or_after_the_headers(fault: str, status: int | None, s
 def test_a_silence_ends() -> None:
     began = time.monotonic()
     seen, *_ = one("hang-before", "jsonrpc", hang=0.2)
-
     assert (seen.status, seen.error) == (200, None)
     assert time.monotonic() - began >= 0.2
 
@@ -285,7 +279,6 @@ def test_the_card_names_the_proxy_alone_and_is_not_signed() -> None:
     async def run() -> None:
         async with behind_faults({}) as scene:
             card = await scene.card()
-
             assert [i.url for i in card.interfaces] == [scene.url, f"{scene.url}rest"]
             assert "signatures" not in card.raw
 
@@ -403,6 +396,5 @@ def test_an_error_is_one_line_and_exit_code_2(
     except SystemExit as left:
         code = left.code
     printed = capsys.readouterr()
-
     assert (code, printed.out) == (2, "")
     assert complaint in printed.err.splitlines()[-1]

@@ -152,7 +152,6 @@ def test_init_does_not_try_the_dialect_of_a_built_in_agent(project: Path) -> Non
 
 def test_gitlab_and_dry_run(project: Path) -> None:
     arguments = ["http://127.0.0.1:1", "--offline", "--ci", "gitlab", "--set", "auth-env=SHOP_TOKEN"]
-
     assert init(*arguments, "--dry-run").count("would be written") == 5
     assert everything(project) == {}
     init(*arguments)

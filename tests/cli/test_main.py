@@ -35,7 +35,6 @@ def spawn(*arguments: str) -> subprocess.Popen[str]:
 
 def test_every_command_is_there() -> None:
     beside = {path.stem for path in Path(main.__file__).parent.glob("[!_]*.py")} - {"main", "outlet"}
-
     assert sorted(beside) == sorted(COMMANDS)
     assert len(COMMANDS) == 13
     assert all(COMMANDS[name] and load_command(name).__doc__ for name in COMMANDS)
@@ -102,7 +101,6 @@ def test_a_token_in_the_command_line_is_refused_unseen(arguments: list[str]) -> 
 
 def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_a2a_bench.agents.options.find_spec", lambda name: None)
-
     assert install_command("agents") in command("agent", "noop", code=2).err
 
 
@@ -135,7 +133,6 @@ def test_help_lists_every_command_and_imports_none() -> None:
 def test_only_the_chosen_command_is_imported() -> None:
     # Cards are judged for all bindings, but what serves agents and what runs benchmarks is none of its business.
     found = imported_by("check", "--help")
-
     assert {name for name in found if name.startswith("pytest_a2a_bench")} == {"pytest_a2a_bench.cli.check"}
     assert found.isdisjoint({"pytest", "tau2", "litellm", "uvicorn"})
 
@@ -148,7 +145,6 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     environ = {**os.environ, "PYTHONPATH": ROOT}
     with os.fdopen(writing) as nobody:
         ended = subprocess.run(command, stdout=nobody, stderr=subprocess.PIPE, text=True, env=environ)
-
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
@@ -181,7 +177,6 @@ class TestAgent:
         from pytest_a2a_bench.agents.server import Served
 
         hint = greeting(AgentOptions("noop", auth_env="MY_TOKEN"), Served("http://h:1/", "http://h:1/card", 1))
-
         assert hint.endswith("try: pytest --a2a-endpoint http://h:1/ --a2a-auth-env MY_TOKEN -k airline")
 
 
@@ -190,7 +185,6 @@ class TestDoctor:
         environ = {"OPENAI_API_KEY": "sk-secret", "A2A_AGENT_LLM": "openai/gpt-4.1", "EMPTY_API_KEY": ""}
         environ |= {"OPENAI_API_BASE": "http://me:hunter2@h:1/v1?key=k", "A2A_ENDPOINT": "https://me:hunter2@h/"}
         printed = "\n".join(found for _, found in doctor.installed(environ))
-
         for shown in ("A2A_AGENT_LLM=openai/gpt-4.1", "OPENAI_API_KEY is set", "http://h:1/v1"):
             assert shown in printed
         for hidden in ("sk-secret", "EMPTY_API_KEY", "hunter2", "key=k"):
@@ -216,9 +210,7 @@ class TestDoctor:
 
     def test_it_knows_every_extra_that_users_install(self) -> None:
         project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-
         shown = {what.strip("[]") for what, _ in doctor.installed({}) if what.startswith("[")}
-
         # tau2-lite is what tau2 needs, without tau2 itself.
         assert shown == set(project["optional-dependencies"]) - {"dev", "docs", "tau2-lite"}
 

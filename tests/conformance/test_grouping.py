@@ -340,9 +340,7 @@ def test_a_check_that_was_not_made_is_reported_where_its_cause_was_not_found(
     found = (Finding("CARD-007", "error", "no server answers"),) if outcome == "failed" else ()
     cause = CheckResult(requirement("CARD-007"), "JSONRPC", outcome, found)
     unmade = CheckResult(requirement("GET-001"), "JSONRPC", "explained", reason="not there", cause=cause.name)
-
     received = fold([cause, unmade], lambda r: waived and r.requirement.id == "CARD-007")
-
     assert received[1].outcome == becomes
 
 
@@ -551,7 +549,6 @@ def test_what_follows_on_every_interface_is_listed_beneath_one_cause() -> None:
 def test_prompts_that_lead_elsewhere_break_no_rule() -> None:
     ids = ("SEND-004", "SEND-011", "PART-007", "PART-008")
     elsewhere = Scenarios({**PROMPTS.prompts, **dict.fromkeys(("slow", "input", "file", "url"), "Hello")})
-
     results = asyncio.run(judged_fault(None, ids, elsewhere, step=0.01))
     protocol = [r for r in results if r.requirement.id in ids]
     # That agent answers at once in whatever case.

@@ -84,7 +84,6 @@ def test_it_is_reported_once_and_after_which_request(concurrency: int) -> None:
 @pytest.mark.parametrize(("method", "recovers", "outcome"), [("CancelTask", 2, "passed"), ("", 1_000_000, "failed")])
 def test_an_agent_that_did_not_stop_is_not_said_to_have(method: str, recovers: int, outcome: str) -> None:
     results = asyncio.run(judge(method, concurrency=1, recovers=recovers))
-
     assert not [r for r in results.values() if "stopped working" in r.reason]
     assert {r.outcome for r in results.values() if r.requirement.group == "validation"} == {outcome}
 
@@ -94,7 +93,6 @@ def test_an_agent_that_was_too_slow_for_a_while_is_asked_again_when_nothing_else
     # What the second check asks, and the three probes that follow; the fifth answer comes.
     ids = ("GET-001", "CAN-002", "CAN-003", "LIST-002")
     results = asyncio.run(judge("GetTask", *ids, concurrency=1, recovers=4, silently=True, timeout=3.0))
-
     # What was not made for that is made then.
     assert {r.outcome for r in results.values()} == {"passed", "inconclusive"}
     expected = [r for r in results.values() if r.outcome not in ("passed", "skipped")]
@@ -206,7 +204,6 @@ def _rows(fault: Fault, groups: Container[str] | None = None) -> list[CheckResul
 def test_an_agent_that_is_not_steady_is_one_finding_in_every_run(switch: str, words: str) -> None:
     for _ in some(range(2), 2):
         rows = _rows(Fault(switches=frozenset({switch})))
-
         assert [words in row.findings[0].found for row in rows] == [True], [row.findings[0].found for row in rows]
         assert rows[0].outcome == "failed"
         assert len(rows[0].explains) > 3
@@ -220,6 +217,5 @@ def test_a_crash_on_a_malformed_message_is_no_unsteadiness(groups: set[str] | No
     crash = refusing("SendMessage", lambda params: not needed <= set(params.get("message", needed)), "Internal")
     rows = _rows(replace(crash, waive=frozenset({"empty-parts"})), groups)
     found = {row.requirement.id: row.findings[0].found for row in rows}
-
     assert set(found) == {"VAL-002", "VAL-005"}
     assert not any("ordinary" in words for words in found.values())

@@ -174,7 +174,6 @@ def test_every_check_ends_in_a_finding_or_says_why_not(
 
 def test_a_huge_answer_is_cut_and_told_as_an_answer() -> None:
     results = asyncio.run(judge(ANSWERS["a hundred megabytes"], ("GET-002",), timeout=30.0))
-
     found = [f for r in results for f in r.findings]
     exchanges = [e for f in found for e in f.exchanges]
     assert exchanges
@@ -189,5 +188,4 @@ def test_an_endless_answer_costs_little_memory() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     asyncio.run(judge(ANSWERS["events without end"], ("STREAM-002",)))
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-
     assert grown < 300_000  # KB

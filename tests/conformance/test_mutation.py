@@ -78,7 +78,6 @@ def test_the_correct_agent_has_no_finding(version: str, variant: str) -> None:
     breadth = "full" if is_full else "standard"
     with start_faulty(variant=variant, protocol=version, step=0.3) as agent:
         verdict = asyncio.run(judge_again(lambda: judge_url(agent.url, timeout=30.0, breadth=breadth)))
-
     assert verdict.rules == set(), verdict.lines
     assert len(verdict.checked) > {"1.0": 80, "0.3": 25}[version]
 
@@ -89,7 +88,6 @@ def test_almost_every_fault_is_noticed_by_a_check_of_what_it_breaks(version: str
     # With those of 1.0 that 0.3 has, too; each in one place only is tried below.
     faults = [f for f in FAULTS.values() if f.name in SINGLE or f.name.endswith("@0.3")]
     killed = asyncio.run(_kill_all(f for f in faults if f.version == version))
-
     survivors = [k.fault.name for k in killed if not k.own]
     assert len(survivors) < (1 - ENOUGH) * len(killed), survivors
     assert _idle(killed) == (set(UNBREAKABLE) if version == "1.0" else set()), survivors
@@ -99,7 +97,6 @@ def test_almost_every_fault_is_noticed_by_a_check_of_what_it_breaks(version: str
 @pytest.mark.slow
 def test_faults_in_one_place_are_found_by_their_own_requirement() -> None:
     killed = asyncio.run(_kill_all(CROSSED[name] for name in rotating(sorted(CROSSED), 4)))
-
     assert [k.fault.name for k in killed if set(k.own) != set(k.fault.breaks)] == []
 
 
@@ -144,7 +141,6 @@ BY_WAITING = (
 )
 def test_faults_are_noticed(names: tuple[str, ...], breadth: str) -> None:
     killed = asyncio.run(_kill_all((FAULTS[name] for name in names), breadth))
-
     assert [k.fault.name for k in killed if not k.own] == []
 
 

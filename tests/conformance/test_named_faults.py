@@ -258,7 +258,6 @@ def test_a_detail_without_a_type_is_named() -> None:
 
 def test_a_version_that_is_not_refused_is_not_an_error_that_was_accepted() -> None:
     verdict = served(FAULTS["any-version"], "VER-001")
-
     assert verdict.lines
     assert all("was accepted" not in line and " is answered like 1.0: " in line for line in verdict.lines)
 

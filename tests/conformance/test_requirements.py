@@ -86,7 +86,6 @@ def test_rules_of_a_card_have_one_id_in_each_version() -> None:
 
 def test_each_answer_has_the_findings_that_are_expected_of_it() -> None:
     answers = load("answers")
-
     assert [(v.name, v.found) for v in answers if v.found != list(v.findings)] == []
     assert any(v.findings for v in answers)
     assert {v.content["operation"] for v in answers if not v.findings} >= {

@@ -37,14 +37,12 @@ class TestVariants:
     def test_none_is_the_representative_or_there_twice(self) -> None:
         for entry in VARIED:
             found = list(variants(entry))
-
             assert found
             assert Variant() not in found
             assert len(set(found)) == len(found)
 
     def test_a_rule_is_crossed_with_operation_and_state(self) -> None:
         found = set(variants(requirement("SEND-007")))
-
         assert Variant(state="failed") in found
         assert Variant("SendStreamingMessage", "SendMessage", "rejected") in found
         assert len(found) == 8
@@ -70,7 +68,6 @@ class TestVariants:
         asked = Variant("CreateTaskPushNotificationConfig", "GetTask").asked("GetTask", {"id": "t", "tenant": "n"})
         sent = Variant("SendMessage", "GetTask").asked("GetTask", {"id": "t"})
         broken = Variant("SendStreamingMessage", "SendMessage").asked("SendMessage", {"message": {"parts": "x"}})
-
         assert asked[1]["taskId"] == "t"
         assert asked[1]["tenant"] == "n"
         assert sent[1]["message"]["taskId"] == "t"
@@ -84,7 +81,6 @@ class TestVariants:
 
 def test_a_fault_in_one_place_is_found_there() -> None:
     verdict = asyncio.run(judge(FAULTS["cancel-terminal@FAILED"], ids={"CAN-002"}))
-
     assert verdict.rules == {"CAN-002"}
     assert "a task that is failed" in verdict.lines[0]
 
@@ -94,14 +90,12 @@ def test_beside_short_ids_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> N
     numbers = itertools.count(1)
     monkeypatch.setattr(agent, "new_id", lambda: str(next(numbers)))
     verdict = asyncio.run(judge(None, "full", ids={"GET-002", "CAN-003", "SUB-004", "PUSH-009"}))
-
     assert verdict.rules == set(), verdict.lines
     assert verdict.checked == {"GET-002", "CAN-003", "SUB-004", "PUSH-009"}
 
 
 def test_only_the_whole_breadth_finds_it() -> None:
     verdict = asyncio.run(judge(FAULTS["task-id-of-context@SendStreamingMessage"], ids={"MT-003"}, breadth="standard"))
-
     assert verdict.rules == set()
 
 
@@ -183,7 +177,6 @@ HTTP_ONLY = {"HJ-001", "HJ-004", "V03-REST-001"}
 def test_a_liberty_is_none_that_is_found(liberty: str, transport: str) -> None:
     fault, ids = LIBERTIES[liberty]
     verdict = asyncio.run(judge(fault, ids=ids, transport=transport))
-
     assert verdict.lines == []
     assert ids is ALONE or verdict.checked >= ids - {"CAN-005"}
 
@@ -203,7 +196,6 @@ def test_a_message_that_names_no_context_is_a_warning() -> None:
     # Section 3.4.1 forbids another contextId; whether a message must name its own is contradictory.
     message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}
     verdict = asyncio.run(judge(Fault(reply=lambda *_: {"message": message}), ids={"MT-002"}, transport="jsonrpc"))
-
     assert [line.partition(":")[0] for line in verdict.lines] == ["1.0/MT-002[JSONRPC] warned"]
 
 
@@ -218,7 +210,6 @@ def test_an_agent_whose_answers_are_called_html_is_there() -> None:
 
 def test_a_slash_in_a_path_is_a_warning() -> None:
     verdict = asyncio.run(judge(Fault(switches=frozenset({"slashes-separate"})), ids={"HJ-006"}))
-
     assert [line.partition(":")[0] for line in verdict.lines] == ["1.0/HJ-006[HTTP+JSON] warned"]
 
 
@@ -232,7 +223,6 @@ MESSAGES = (
 
 def test_every_member_of_an_answer_is_known() -> None:
     names = {field.json_name for message in MESSAGES for field in message.DESCRIPTOR.fields}
-
     assert {name for name in names if not is_known(name)} == set()
     assert not any(is_misspelt(name) for name in names)
     assert is_misspelt("context_id")

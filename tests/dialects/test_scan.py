@@ -210,7 +210,6 @@ HOSTILE = {
 def test_hostile_text_costs_linear_time(name: str) -> None:
     text = HOSTILE[name]
     part = min(cpu_seconds(text[: len(text) // 8]) for _ in range(3))
-
     # Eight times the text; a quadratic scan would take sixty-four times as long. Below 20 ms the clock says little.
     assert cpu_seconds(text) < 24 * max(part, 0.02)
 

@@ -77,7 +77,6 @@ class TestTelling:
         refused = at.http.get(at.to("/echo"))
         assert at.http.get("/status").json()["running_agents"] == 0
         at.wait("running")
-
         assert message["state"] in ("pending", "starting")
         assert message["agent_card"] == "File not found."
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
@@ -132,7 +131,6 @@ class TestReset:
         first = at.agent.port
         at.reset()
         wait_for(lambda: at.agent.generation == 2 and at.agent.state == "running")
-
         assert not listens(first)
 
     @pytest.mark.slow
@@ -143,7 +141,6 @@ class TestReset:
         assert is_alive(daemon)
         at.reset()
         wait_for(lambda: at.agent.generation == 2 and at.agent.state == "running")
-
         assert not is_alive(daemon)
 
     def test_resets_at_once_are_one(self, at: Controlled) -> None:
@@ -175,7 +172,6 @@ class TestProxy:
         at = control(public="https://agents.example/base/")
         at.wait("running")
         card = at.http.get(at.to("/.well-known/agent-card.json"), headers={"host": "agents.example"}).json()
-
         assert at.agent.url == f"https://agents.example/base/to_agent/{at.agent.id}"
         # gRPC cannot go through here, and a caller elsewhere has another loopback.
         assert [i["url"] for i in card["supportedInterfaces"]] == [f"{at.agent.url}/rpc?a=1"]

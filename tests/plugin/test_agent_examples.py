@@ -57,5 +57,4 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 def test_it_solves_a_task(bench: Bench, url: str) -> None:
     result = bench(f"--a2a-endpoint={url}", "a2a/mock::test_mock[update_task_1-t0]")
-
     result.assert_outcomes(passed=1)

@@ -41,11 +41,9 @@ def action(values: dict[str, str], where: Path, environ: dict[str, str]) -> tupl
 
 def test_the_action_gates_and_names_what_got_worse(tmp_path: Path, environ: dict[str, str]) -> None:
     mock = {"suite": "mock", "trials": "4", "baseline": "base.json", "arguments": "-k 'not impossible'"}
-
     code, output, _ = action({**mock, "endpoint": "builtin:oracle"}, tmp_path, environ)
     assert (code, output) == (0, "verdict=pass")
     assert run("a2a-bench gate a2a-results --write-baseline base.json", tmp_path, environ).returncode == 0
-
     code, output, summary = action({**mock, "endpoint": "builtin:noop"}, tmp_path, environ)
     assert (code, output) == (1, "verdict=failed")
     assert "update_task_1" in summary

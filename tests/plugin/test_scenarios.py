@@ -91,13 +91,11 @@ def test_tests_of_one_name_are_reported_apart_by_their_label(shop: Bench) -> Non
     first = '@pytest.mark.a2a_scenario("Where is my order A1?")\n' + asked.format("on its way")
     other = '@pytest.mark.a2a_scenario("I want my money back", label="other")\n' + asked.format("sorry")
     shop.makepyfile(test_one=f"import pytest\n{first}", test_two=f"import pytest\n{other}")
-
     shop("--import-mode=importlib").assert_outcomes(passed=2)
 
 
 def test_the_test_takes_its_trial_alone(shop: Bench) -> None:
     write(shop, '@pytest.mark.a2a_scenario("Hi")\ndef test_it(trial, tmp_path):\n    pass\n')
-
     assert "the test takes tmp_path, but it decides the reward" in shop().stderr.str()
 
 
@@ -128,7 +126,6 @@ def test_tools(trial):
 
 def test_tools_are_methods_and_their_errors_are_reported(shop: Bench) -> None:
     write(shop, TOOLS)
-
     shop().assert_outcomes(passed=1)
 
 
@@ -167,7 +164,6 @@ def test_a_model_plays_the_user_and_another_judges(shop: Bench, monkeypatch: pyt
 def test_an_agent_that_gives_up_has_failed_and_one_that_is_gone_has_not(bench: Bench, oracle_url: str) -> None:
     bench.makeconftest("")
     write(bench, '@pytest.mark.a2a_scenario("Hello")\ndef test_it(trial):\n    assert trial.turns\n')
-
     rejected = bench("--a2a-endpoint", oracle_url)
     rejected.assert_outcomes(failed=1)
     rejected.stdout.fnmatch_lines(["*the agent ended the conversation: *rejected*"])

@@ -128,9 +128,7 @@ def test_links_lead_somewhere(name: str) -> None:
 def test_an_index_page_gets_whole_links() -> None:
     (rule,) = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-
     shown = re.sub(rule["pattern"], rule["replacement"], text)
-
     relative = re.findall(r"\]\((?!https?://|#)[^)]+\)", text)
     assert relative
     assert not re.findall(r"\]\((?!https?://|#)[^)]+\)", shown)

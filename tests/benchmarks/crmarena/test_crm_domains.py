@@ -57,7 +57,6 @@ def fresh() -> Iterator[None]:
 def test_threads_share_one_org_and_the_interactive_domain_asks_the_same() -> None:
     with ThreadPoolExecutor(8) as threads:
         opened = list(threads.map(lambda _: domains.open_domain("mini", settings()), range(16)))
-
     assert len({id(domain) for domain in opened}) == 1
     interactive = domains.open_domain("mini_interactive", settings())
     assert interactive.org is opened[0].org
@@ -136,7 +135,6 @@ def gold_answer(key: str) -> object:
 
 def test_the_oracle_reads_its_own_golds() -> None:
     tasks = {task.task_id: task for task in build().tasks}
-
     assert gold_answer("crmarena/mini/activity_priority-01") == ", ".join(tasks["activity_priority-01"].answers)
     assert gold_answer("crmarena/mini_interactive/handle_time-00") == tasks["handle_time-00"].answers[0]
     twin = tasks["internal_operation_data-00"].twin

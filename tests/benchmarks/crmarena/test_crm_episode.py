@@ -105,9 +105,7 @@ def test_queries_are_answered_reported_and_counted() -> None:
 def test_a_reply_without_an_action_costs_a_turn_and_is_answered_with_the_rule(said: AgentSaid, found: str) -> None:
     desk = Desk()
     episode = make(desk)
-
     (expected,) = episode.step(said)
-
     assert RULE in (expected.text if isinstance(expected, UserSaid) else expected.content)  # type: ignore[union-attr]
     assert isinstance(expected, ToolReturned) == bool(said.calls), "a call has to get a result, words have not"
     assert (episode.counts.turns, episode.counts.bad_format, episode.counts.queries) == (1, 1, 0)

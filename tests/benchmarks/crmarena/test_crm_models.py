@@ -57,7 +57,6 @@ def test_a_model_queries_by_tools_and_answers(run_trials: RunTrials) -> None:
 
 def test_a_model_of_the_agents_that_is_down_is_no_verdict(run_trials: RunTrials) -> None:
     result, _ = with_agent(run_trials, [call("execute", {"query": COUNT}), *[status(500)] * 20])
-
     assert (result.status, result.termination_reason) == ("infrastructure_error", "infrastructure_error")
     assert [t.role for t in result.transcript] == ["user", "agent", "tool"], "what was said until then is kept"
 
@@ -73,7 +72,6 @@ def test_a_judge_reads_the_answer_where_it_is_not_the_gold_itself(run_trials: Ru
     with FakeLLM([say(json.dumps({"extracted_answers": [gold]}))]) as llm:
         # Where the format has no queries, None may have been looked up.
         result = one(run_trials("noop", judged(llm, dialect="crm_entropic"), keys(tasks=[TASK])))
-
     assert result.success, "the judge read the gold out of the agent's None: it decides"
     assert (result.provenance["extractor"], result.provenance["judge_llm"]) == ("openai/judge", "openai/judge")
     assert result.user_usage.input_tokens == 100
@@ -85,14 +83,12 @@ def test_a_judge_decides_about_refusals_where_there_is_no_twin(run_trials: RunTr
     with FakeLLM([say("NO (eyes only)")]) as llm:
         task = keys(tasks=["private_customer_information-00"])
         result = one(run_trials("noop", judged(llm, **official), task))
-
     assert (result.success, result.provenance["judge"]) == (True, "openai/judge")
 
 
 def test_a_judge_that_fails_is_trouble_of_the_infrastructure(run_trials: RunTrials) -> None:
     with FakeLLM([status(500)] * 20) as llm:
         result = one(run_trials("noop", judged(llm, dialect="crm_entropic"), keys(tasks=[TASK])))
-
     assert result.status == "infrastructure_error"
     assert "judge's model" in str(result.error)
     assert [t.role for t in result.transcript] == ["user", "agent"]

@@ -157,7 +157,6 @@ def test_an_agent_that_asks_nothing_is_reported_nothing_and_its_results_tell_not
 @pytest.mark.slow
 def test_beside_the_agents_own_words_nothing_in_a_result_is_the_gold(run_trials: RunTrials) -> None:
     results = run_trials("oracle", settings(), keys())
-
     for result in results:
         stored = json.loads(Path(str(result.path)).read_text())
         own = [turn for turn in stored["transcript"] if turn["role"] == "agent"]

@@ -31,7 +31,6 @@ PAIRS = [
 )
 def test_the_oracle_reaches_everything(run_trials: RunTrials, scoring: str, tasks: list[str]) -> None:
     results = run_trials("oracle", settings(crm_scoring=scoring), keys(tasks=tasks))
-
     assert failed(results) == {}
     assert {r.provenance["category"] for r in results} == set(CATEGORIES)
     assert {r.termination_reason for r in results} == {"agent_stop"}
@@ -44,7 +43,6 @@ def test_the_oracle_reaches_everything(run_trials: RunTrials, scoring: str, task
 )
 def test_noop_reaches_the_tasks_that_have_no_answer(run_trials: RunTrials, scoring: str, tasks: list[str]) -> None:
     results = run_trials("noop", settings(crm_scoring=scoring), keys(tasks=tasks))
-
     without_answer = {task_id for task_id in tasks if MINI[task_id].answers == (NONE,)}
     assert {r.key.task_id for r in results if r.success} == without_answer
     assert 0.1 < len(without_answer) / len(tasks) < 0.3
@@ -54,7 +52,6 @@ def test_noop_reaches_the_tasks_that_have_no_answer(run_trials: RunTrials, scori
 @pytest.mark.parametrize("tasks", [FEW, pytest.param(ALL, marks=pytest.mark.slow)], ids=["few", "all"])
 def test_the_solver_reaches_every_answer_with_queries_alone(run_trials: RunTrials, tasks: list[str]) -> None:
     results = run_trials("solver", settings(tag_trials=False), keys(tasks=tasks))
-
     assert failed(results) == {}
     asked = [r for r in results if task_of(r).metric != "privacy_rejection"]
     assert all(measured(r, "queries") >= 1 for r in asked)
@@ -70,7 +67,6 @@ def test_distractor_rows_and_renamed_columns_change_no_gold(
     run_trials: RunTrials, agent: str, change: str, value: object
 ) -> None:
     results = run_trials(agent, settings(**{f"crm_{change}": value}), keys(tasks=ALL))
-
     assert failed(results) == {}
     assert {r.provenance[change] for r in results} == {value}
 
@@ -78,7 +74,6 @@ def test_distractor_rows_and_renamed_columns_change_no_gold(
 @pytest.mark.parametrize(("dialect", "history"), sampled(PAIRS, 4))
 def test_every_dialect_carries_queries_and_answers(run_trials: RunTrials, dialect: str, history: str) -> None:
     chosen = settings(dialect=dialect, history=history)
-
     assert failed(run_trials("oracle", chosen, keys(tasks=FEW))) == {}
     if dialect == "crm_entropic":
         return  # it has no queries; see below
@@ -90,7 +85,6 @@ def test_every_dialect_carries_queries_and_answers(run_trials: RunTrials, dialec
 
 def test_a_query_in_the_dialect_without_queries_is_a_finding(run_trials: RunTrials) -> None:
     (result,) = run_trials("solver", settings(dialect="crm_entropic"), keys(tasks=["handle_time-00"]))
-
     assert "query-where-answer-asked" in {f.rule for f in result.findings}
     assert measured(result, "queries") > 0
     assert result.reward == 1.0
@@ -98,7 +92,6 @@ def test_a_query_in_the_dialect_without_queries_is_a_finding(run_trials: RunTria
 
 def test_an_agent_that_answers_in_its_own_dialect_is_understood(run_trials: RunTrials) -> None:
     results = run_trials("solver?dialect=crm_action", settings(), keys(tasks=FEW))
-
     assert failed(results) == {}
     assert {r.dialect for r in results} == {"crm_action"}
 

@@ -35,10 +35,8 @@ TASK = CrmTask(
 
 def test_the_scripted_user_tells_the_question_in_pieces_then_stops_at_an_answer() -> None:
     user = ScriptedUser(TASK)
-
     opening = user.open()
     heard = [user.hear("How can I help?"), user.hear("None"), user.hear("Sure?"), user.hear("005X")]
-
     assert "agent" not in opening
     assert "customer" not in opening
     assert heard == ["I look at last month.", "Which agent was fastest?", "Give me the Id.", None]
@@ -62,7 +60,6 @@ def test_the_scripted_user_answers_what_is_asked_back_with_fixed_lines() -> None
 @given(st.text(max_size=200))
 def test_the_pieces_of_a_question_are_the_question(query: str) -> None:
     pieces = split_query(query)
-
     assert len(pieces) <= 3
     assert "".join("".join(pieces).split()) == "".join(query.split())
 
@@ -83,9 +80,7 @@ def model_user(llm: FakeLLM) -> ModelUser:
 def test_a_model_plays_the_user_until_it_stops() -> None:
     with FakeLLM([say("Hi."), say("Which agent?"), say(f"{STOP}")]) as llm:
         user = model_user(llm)
-
         assert (user.open(), user.hear("Yes?"), user.hear("005X")) == ("Hi.", "Which agent?", None)
-
     system, *said = llm.requests[-1]["messages"]
     assert system["role"] == "system"
     assert [m["content"] for m in said[1:]] == ["Hi.", "Yes?", "Which agent?", "005X"]
