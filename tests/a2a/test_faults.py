@@ -71,9 +71,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return asked
 
 
-def test_429_is_repeated_as_asked_with_the_same_message_id_on_a_fresh_connection(
-    serve: Serve, connect: Connect, waits: list[float]
-) -> None:
+def test_429_is_repeated_with_the_same_message_id(serve: Serve, connect: Connect, waits: list[float]) -> None:
     busy = response("busy", "429 Too Many Requests", "text/plain", Retry_After="1")
     agent = serve(scripted(lambda _: busy, fine))
     # It is more than any wait of our own.
@@ -372,9 +370,7 @@ def begun(state: str) -> Callable[[Request], bytes]:
         ("on", [ended_stream("COMPLETED")]),
     ],
 )
-def test_a_task_is_asked_for_until_its_answer_is_there(
-    serve: Serve, connect: Connect, streaming: str, answers: list[Any]
-) -> None:
+def test_a_task_is_asked_for_until_it_ends(serve: Serve, connect: Connect, streaming: str, answers: list[Any]) -> None:
     agent = serve(scripted(*answers, lambda request: rpc(DONE, request)))
     session = connect(agent.url, max_retries=1, streaming=streaming).session()
     reply = session.send(HELLO)
@@ -540,9 +536,7 @@ def test_a_connection_that_is_not_made_in_time_is_tried_again(connect: Connect) 
     ("asked", "expected"),
     [("Fri, 31 Dec 2100 23:59:59 GMT", r"asked to wait \d{9,} s .*has 10 s left"), ("120", "asked to wait 120 s")],
 )
-def test_retry_after_beyond_the_turn_fails_at_once(
-    connect: Connect, asked: str, expected: str, waits: list[float]
-) -> None:
+def test_a_retry_after_beyond_the_turn_fails(connect: Connect, asked: str, expected: str, waits: list[float]) -> None:
     with answering() as route:
         route.respond(429, headers={"Retry-After": asked})
         with pytest.raises(TransportError, match=f"HTTP 429.*{expected}.*--a2a-timeout") as caught:

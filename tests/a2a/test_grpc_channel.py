@@ -97,9 +97,7 @@ def asks_to_wait(seconds: int, nanos: int = 0) -> bytes:
         ("DEADLINE_EXCEEDED", "slowly", asks_to_wait(7)),
     ],
 )
-def test_a_refusal_that_does_not_exclude_a_delivery_leaves_it_uncertain(
-    code: str, text: str, details: bytes | None
-) -> None:
+def test_a_refusal_after_a_possible_delivery_is_uncertain(code: str, text: str, details: bytes | None) -> None:
     with refusing(code, text, details) as (address, calls):
         with connected(address, timeout=600.0, max_retries=3) as connection:
             with pytest.raises(DeliveryUncertain, match=code) as caught:
@@ -122,9 +120,7 @@ def test_a_refusal_that_does_not_exclude_a_delivery_leaves_it_uncertain(
     ],
     ids=["none", "empty", "not-protobuf", "no-details", "cut-off", "seconds"],
 )
-def test_too_many_requests_are_repeated_after_the_time_that_was_asked_for(
-    details: bytes | None, seconds: float | None
-) -> None:
+def test_too_many_requests_are_repeated_after_the_asked_time(details: bytes | None, seconds: float | None) -> None:
     with refusing("RESOURCE_EXHAUSTED", "slowly", details) as (address, calls):
         with connected(address, max_retries=2, backoff_max=0.001) as connection:
             with pytest.raises(TransportError, match="RESOURCE_EXHAUSTED") as caught:

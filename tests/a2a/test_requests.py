@@ -107,9 +107,7 @@ def test_delays_grow_and_are_capped_unless_the_server_asks_for_more() -> None:
         (ValueError("x"), True, False, False),
     ],
 )
-def test_only_what_certainly_was_not_taken_is_repeated(
-    error: Exception, left: bool, repeated: bool, unknown: bool
-) -> None:
+def test_only_what_was_not_taken_is_repeated(error: Exception, left: bool, repeated: bool, unknown: bool) -> None:
     assert is_repeatable(error, left=left) is repeated
     assert is_uncertain(error, left=left) is unknown
 
@@ -190,9 +188,7 @@ def test_refused_again_it_goes_slower_and_answered_it_recovers() -> None:
 
 
 @given(st.floats(0.0, 3.0), st.integers(1, 40), st.sampled_from([None, 10.0]))
-def test_nobody_goes_slower_than_one_message_in_the_time_that_was_asked_for(
-    asked: float, times: int, rate: float | None
-) -> None:
+def test_nobody_goes_slower_than_one_message_in_that_time(asked: float, times: int, rate: float | None) -> None:
     clock = Clock()
     pace = Pace(rate, clock=clock)
     for _ in range(times):

@@ -263,9 +263,7 @@ def stalling(*events: dict[str, Any], pings: bool) -> tuple[Callable[[Request], 
 @pytest.mark.parametrize(
     ("pings", "limits"), [(False, {"stall_timeout": 0.2}), (True, {"stall_timeout": 0.3}), (True, {"timeout": 4.0})]
 )
-def test_a_stream_that_stalls_is_left_and_its_task_asked_for(
-    serve: Serve, connect: Connect, pings: bool, limits: dict[str, Any]
-) -> None:
+def test_a_stalled_stream_is_left(serve: Serve, connect: Connect, pings: bool, limits: dict[str, Any]) -> None:
     stream, over = stalling({"task": task("WORKING")}, pings=pings)
     agent = serve(scripted(stream, lambda request: rpc(DONE, request)))
     session = connect(agent.url, streaming="on", **limits).session()

@@ -104,9 +104,7 @@ def test_an_agent_that_is_gone_is_an_error_and_no_result(tools: Tools) -> None:
         asyncio.run(tools.get_evaluation_results(run_id))
 
 
-def test_an_evaluation_is_canceled_and_stays_so(
-    new_runs: Callable[..., Runs], options: AdkOptions, tmp_path: Path
-) -> None:
+def test_an_evaluation_stays_canceled(new_runs: Callable[..., Runs], options: AdkOptions, tmp_path: Path) -> None:
     impatient = dataclasses.replace(options, wait=0.01)
     tools = Tools(new_runs(impatient))
     with slow_agent() as agent:
@@ -120,9 +118,7 @@ def test_an_evaluation_is_canceled_and_stays_so(
     assert asyncio.run(tools.cancel_evaluation(run_id))["status"] == "canceled"
 
 
-def test_an_evaluation_outlives_its_process(
-    new_runs: Callable[..., Runs], options: AdkOptions, oracle_url: str
-) -> None:
+def test_an_evaluation_outlives_a_process(new_runs: Callable[..., Runs], options: AdkOptions, oracle_url: str) -> None:
     first = new_runs(dataclasses.replace(options, wait=0.01))
     with slow_agent() as agent:
         run_id = begin(Tools(first), "mock", agent.url, TASKS)

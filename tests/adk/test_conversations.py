@@ -44,9 +44,7 @@ def finished(oracle_url: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.mark.slow
-def test_from_the_agents_url_to_what_it_means(
-    new_runs: Callable[..., Runs], options: AdkOptions, oracle_url: str
-) -> None:
+def test_from_an_agents_url_to_its_meaning(new_runs: Callable[..., Runs], options: AdkOptions, oracle_url: str) -> None:
     model = scripted(
         call("register_agent", endpoint=oracle_url),
         call("task_selector", domain="mock", request="updates", count=2),
@@ -71,9 +69,7 @@ def test_from_the_agents_url_to_what_it_means(
     assert text_of(events).endswith("All passed.")
 
 
-def test_a_session_and_its_evaluation_go_on_in_the_next_process(
-    new_runs: Callable[..., Runs], options: AdkOptions, oracle_url: str
-) -> None:
+def test_a_session_outlives_its_process(new_runs: Callable[..., Runs], options: AdkOptions, oracle_url: str) -> None:
     first = new_runs(dataclasses.replace(options, wait=0.01))
     begins = scripted(
         call("run_evaluation", domain="mini", a2a_endpoint=oracle_url, task_ids=["handle_time-00"]), "Begun."
@@ -133,9 +129,7 @@ def test_a_selection_that_cannot_be_read_chooses_nothing(new_runs: Callable[...,
     assert "update_task_1 : " in json.loads(model.requests[1])["contents"][-1]["parts"][0]["text"]
 
 
-def test_the_numbers_are_those_of_the_files_whatever_a_model_says(
-    finished: tuple[Runs, str], options: AdkOptions
-) -> None:
+def test_numbers_are_the_files_whatever_a_model_says(finished: tuple[Runs, str], options: AdkOptions) -> None:
     runs, run_id = finished
     asks = call("results_interpreter", run_id=run_id)
 
@@ -189,8 +183,6 @@ def test_a_credential_reaches_its_agent_and_no_model(
 
 
 @pytest.mark.parametrize("name", ["none", "gpt-4"])
-def test_a_model_that_is_none_is_refused_in_words(
-    new_runs: Callable[..., Runs], options: AdkOptions, name: str
-) -> None:
+def test_a_wrong_model_is_refused_in_words(new_runs: Callable[..., Runs], options: AdkOptions, name: str) -> None:
     with pytest.raises(ConfigurationError, match="A2A_ADK_MODEL is"):
         make_evaluator(dataclasses.replace(options, model=name), runs=new_runs())

@@ -85,8 +85,6 @@ def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments:
     assert "sk-live" not in found
 
 
-def test_without_google_adk_it_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_google_adk_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("pytest_a2a_bench.cli.adk.find_spec", lambda name: None)
     assert install_command("adk") in refusal(capsys, "new", "x")

@@ -130,9 +130,7 @@ def test_results_are_reported_from_users_in_every_dialect(stage: Stage, connect:
         ("jsonrpc", call("get_customer_by_phone", "{oops")),
     ],
 )
-def test_a_model_that_fails_is_trouble_with_the_infrastructure(
-    stage: Stage, connect: Connect, step: Any, transport: str
-) -> None:
+def test_a_failing_model_is_infrastructure_trouble(stage: Stage, connect: Connect, step: Any, transport: str) -> None:
     stage.play(step, say("Here again."))
     session = connect(stage.agent.url, transport=transport, timeout=60).session()
     with pytest.raises(InfrastructureError, match="the model openai/fake-model did not answer"):

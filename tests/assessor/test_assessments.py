@@ -97,9 +97,7 @@ def test_crmarenas_request(url: str, oracle_url: str) -> None:
     assert (last["action"]["name"], last["done"], last["reward"]) == ("respond", True, 1)
 
 
-def test_shards_are_scored_by_their_own_trials_and_are_the_parts_of_the_whole(
-    url: str, results: Path, oracle_url: str, tmp_path: Path
-) -> None:
+def test_shards_are_scored_by_their_own_trials(url: str, results: Path, oracle_url: str, tmp_path: Path) -> None:
     asked = {"domain": "mock", "task_ids": ["create_task_1", "update_task_1"], "num_trials": 3, "tag_trials": True}
     parts = []
     for index in range(4):

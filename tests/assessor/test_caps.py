@@ -74,9 +74,7 @@ def test_no_conversation_has_more_steps_than_allowed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_waiting_caller_gets_an_event_at_least_every_20_seconds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waiting_caller_gets_an_event_every_20_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert executor.SILENCE + executor._TICK < 20
     monkeypatch.setattr(executor, "SILENCE", 0.05)
     with raw_agent(Endless(lambda: False)) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:

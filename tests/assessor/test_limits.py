@@ -103,9 +103,7 @@ class TestQueue:
         with pytest.raises(BadRequest, match="2 of your assessments wait already"):
             asyncio.run(join("ada"))
 
-    def test_one_that_steps_back_is_the_first_of_its_caller_again(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_one_that_steps_back_is_its_callers_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Others run meanwhile, if they are of another caller."""
         began: list[str] = []
         refusals = [[dataclasses.replace(kept_of(tmp_path, "x", "ada"), state="running")]]

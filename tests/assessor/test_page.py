@@ -82,9 +82,7 @@ def test_axe_finds_nothing(browser: Browser, busy: str, width: int, dark: bool) 
     assert browser.axe(resultTypes=["violations"]) == []
 
 
-def test_it_lists_what_runs_first_and_is_loaded_again_while_anything_does(
-    busy: str, url: str, received: Received
-) -> None:
+def test_it_lists_what_runs_first_and_reloads_while_anything_does(busy: str, url: str, received: Received) -> None:
     answer = httpx.get(busy)
     states = re.findall(r"<tr><td>(\w+)</td>", answer.text)
     assert states == ["running", "waiting", "failed", "completed"]

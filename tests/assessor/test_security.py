@@ -188,9 +188,7 @@ def test_an_operators_offers_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--no-auth", "--host", "0.0.0.0"], False, False),
     ],
 )
-def test_a_server_reached_from_elsewhere_is_not_private(
-    arguments: list[str], is_private: bool, reaches_loopback: bool
-) -> None:
+def test_a_public_server_is_not_private(arguments: list[str], is_private: bool, reaches_loopback: bool) -> None:
     terms = terms_of(*arguments)
     assert terms.is_private == is_private
     assert terms.guard is not None

@@ -49,9 +49,7 @@ def test_one_tells_what_the_other_does(pair: tuple[Caller, Caller]) -> None:
     assert second.get(asked.task).result["score"] == 3
 
 
-def test_one_cancels_what_the_other_does_and_neither_takes_further_messages(
-    pair: tuple[Caller, Caller], tmp_path: Path
-) -> None:
+def test_one_cancels_what_the_other_does_and_both_take_no_more(pair: tuple[Caller, Caller], tmp_path: Path) -> None:
     first, second = pair
     with agent_served("oracle?latency=30") as agent:
         request = gen3(agent.url, domain="mock", num_tasks=1, tag_trials=True)

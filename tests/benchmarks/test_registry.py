@@ -17,9 +17,7 @@ BENCHMARK = sys.tries
 """
 
 
-def test_a_benchmark_is_imported_again_where_another_thread_parses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_import_that_another_thread_broke_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "parsed_at_once.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     suite = dataclasses.replace(registry.load("tau2"), benchmark="parsed_at_once")

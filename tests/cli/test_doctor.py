@@ -91,7 +91,7 @@ def test_a_listening_address_in_a_card_is_an_error(host: str, tmp_path: Path) ->
             assert "names a listening address that no client can call" in rule["findings"][0]["found"]
 
 
-def test_a_task_that_never_ends_is_waited_for_no_longer_than_the_commands_own_limit(
+def test_a_task_that_never_ends_is_waited_for_up_to_the_commands_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(doctor_command, "SECONDS", 1.0)

@@ -64,9 +64,7 @@ def test_the_version_is_one_line() -> None:
         (["check", "http://127.0.0.1:1", "--id", "SEND-03"], "did you mean 'SEND-003'?"),
     ],
 )
-def test_trouble_is_one_line_and_exit_code_2(
-    arguments: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trouble_is_a_line_and_code_2(arguments: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("A2A_AGENT_LLM", raising=False)
     assert complaint in refused(*arguments)
 

@@ -199,9 +199,7 @@ def test_a_secret_in_a_url_is_refused_and_not_repeated(resolved: Resolve, given:
         {"fallbacks": [{"model": "m", "apiKey": "s3cret"}]},
     ],
 )
-def test_a_secret_among_a_models_arguments_is_refused_and_not_repeated(
-    resolved: Resolve, arguments: dict[str, Any]
-) -> None:
+def test_a_secret_among_a_models_arguments_is_not_repeated(resolved: Resolve, arguments: dict[str, Any]) -> None:
     found = resolved({"a2a_user_llm_args": json.dumps(arguments)})
     assert found.settings.user_llm_args == {}
     (problem,) = found.problems
@@ -330,9 +328,7 @@ def test_settings_survive_the_way_to_a_worker(resolved: Resolve) -> None:
         ("ENDPONT", None),
     ],
 )
-def test_a_variable_that_is_nearly_a_settings_name_is_a_problem(
-    resolved: Resolve, variable: str, near: str | None
-) -> None:
+def test_a_variable_that_is_nearly_a_setting_is_a_problem(resolved: Resolve, variable: str, near: str | None) -> None:
     expected = (f"{variable}: there is no such setting{near}",) if near is not None else ()
     assert resolved(environ={variable: "x"}).problems == expected
 

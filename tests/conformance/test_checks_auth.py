@@ -19,7 +19,7 @@ GROUPS = ("auth", "extended-card", "extensions", "equivalence", "tenant")
 TASK = {"id": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_COMPLETED"}}
 
 
-def test_a_guarded_agent_is_judged_whole_and_has_no_fault_but_the_missing_header(
+def test_a_guarded_agent_is_judged_whole_and_lacks_the_header_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ANOTHER_TOKEN", "bob-token")

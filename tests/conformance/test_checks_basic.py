@@ -201,9 +201,7 @@ NONSENSE: tuple[tuple[int, str | bytes, str], ...] = (
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 @in_one_test(("status", "body", "media_type"), NONSENSE)
-def test_nonsense_is_a_finding_and_never_a_traceback(
-    status: int, body: str | bytes, media_type: str, whole: bool
-) -> None:
+def test_nonsense_is_a_finding_and_no_traceback(status: int, body: str | bytes, media_type: str, whole: bool) -> None:
     ids = ("SEND-001", "SEND-003", "DM-001", "ERR-001", "ERR-015", "VAL-001", "VER-001", "JR-002", "PART-001")
     asked = [r.id for r in load_requirements("1.0")] if whole else ids
     results = judged(plain(status, body, media_type), *asked)

@@ -69,9 +69,7 @@ BASIC = ("send", "validation", "errors", "versioning", "data-model", "data-parts
     ],
     ids=lambda value: "",
 )
-def test_every_check_that_applies_to_a2a_sdk_is_made_and_finds_its_true_defects(
-    url: str, groups: tuple[str, ...], unmade: set[str]
-) -> None:
+def test_every_check_finds_a2a_sdks_true_defects(url: str, groups: tuple[str, ...], unmade: set[str]) -> None:
     # What is to be cancelled must still run when it is, however busy the machine.
     prompts = {**SCRIPTED, "slow": "slow 3 done", "crash": "crash boom", "large": "task "}
     results = judge(url, groups=groups, prompts=prompts, versions=["1.0"], timeout=60)
@@ -199,9 +197,7 @@ def test_broken_transports_fail_their_checks(options: dict[str, Any], broken: se
 # Push notifications: a correct server notifies a real webhook; one without the capability refuses.
 
 
-def test_a_slow_webhook_is_asked_about_alone_where_other_checks_keep_the_agent_busy(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_webhook_is_asked_about_alone_on_a_busy_agent(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pace, "slowest", property(lambda pace: 0.0 if pace.is_alone else 1.0))
     results = judge(url, ids=["PUSH-019"], timeout=60)
     assert {"skipped"}.isdisjoint(r.outcome for r in results.values())

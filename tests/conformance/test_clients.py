@@ -649,9 +649,7 @@ def test_waivers_are_for_clients_too(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert json.loads((tmp_path / "report.json").read_text())["counts"]["waived"] == 1
 
 
-def test_a_report_that_cannot_be_written_is_said_before_a_client_comes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unwritable_report_is_said_before_a_client_comes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     assert main.main(["check", "--client", "127.0.0.1:0", "--count", "1", "-o", str(tmp_path / "file" / "report")]) == 2
     assert f"-o {tmp_path / 'file' / 'report'}: cannot be written" in capsys.readouterr().err

@@ -56,9 +56,7 @@ def test_findings_have_evidence_and_an_exit_code(bad_url: str, capsys: pytest.Ca
     assert "repeat: grpcurl -plaintext" in capsys.readouterr().out
 
 
-def test_filters_narrow_it_down_and_the_terminal_has_the_matrix_of_a_file(
-    bad_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_filters_and_a_file_beside_the_matrix(bad_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chosen = ("--id", "GET-002", "--id", "GET-001", "--binding", "JSONRPC", "--version", "1.0", "--level", "MUST")
     assert run(bad_url, *chosen, "--format", "json", "-o", tmp_path / "new" / "report") == 1
     assert "get-task " in capsys.readouterr().out
@@ -78,9 +76,7 @@ def test_waivers(bad_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "removable waiver: GET-006" in out
 
 
-def test_accept_writes_waivers_for_all_failures(
-    bad_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_accept_writes_waivers_for_failures(bad_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "new" / "waivers.toml"
     chosen = (bad_url, "--id", "GET-002", "--waivers", file)
     assert run(*chosen, "--accept", 'a "known" defect') == 0
@@ -167,9 +163,7 @@ def test_everything_that_is_wrong_is_reported_at_once(good_url: str, capsys: pyt
     assert [part for part in (*parts, "/no/keys", "listen on 'x'") if part not in said] == []
 
 
-def test_the_header_says_where_a_card_was_found_that_is_elsewhere(
-    good_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_header_says_where_a_card_elsewhere_was_found(good_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     # The URL of one of its interfaces, which is the one that is judged.
     assert run(f"{good_url.rstrip('/')}/rest", "--id", "GET-002") == 0
     assert f"; its card was found at {good_url.rstrip('/')}/.well-known/agent-card.json\n" in capsys.readouterr().out
@@ -199,9 +193,7 @@ def test_arguments_that_there_are_not(arguments: list[str], said: str, capsys: p
     assert printed.count("\n") == 1
 
 
-def test_an_incomplete_judgement_is_exit_code_2_and_no_verdict(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_incomplete_judgement_is_code_2(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("A_TOKEN", "x")
     with start_faulty(variant="guarded") as agent:
         assert run(agent.url, "--group", "get-task", "--group", "card") == 2

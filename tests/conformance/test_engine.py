@@ -134,9 +134,7 @@ def test_address_that_is_none(binding: str, url: str, outcome: str) -> None:
 
 
 @pytest.mark.parametrize(("timeout", "found"), [(0.04, ["the check did not end within 0.2 s"]), (0.5, [])])
-def test_a_check_may_take_as_long_as_its_answers(
-    timeout: float, found: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_may_take_its_answers_time(timeout: float, found: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     async def patient(ctx: Context) -> None:
         await asyncio.sleep(0.4)
 

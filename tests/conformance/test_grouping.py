@@ -334,9 +334,7 @@ def test_an_interface_that_is_not_there_fails_the_rule_of_the_card_alone(where: 
     ("outcome", "waived", "becomes"),
     [("failed", False, "explained"), ("failed", True, "skipped"), ("passed", False, "error")],
 )
-def test_a_check_that_was_not_made_is_reported_where_its_cause_was_not_found(
-    outcome: Any, waived: bool, becomes: str
-) -> None:
+def test_a_check_not_made_is_reported_where_its_cause_is_not_found(outcome: Any, waived: bool, becomes: str) -> None:
     found = (Finding("CARD-007", "error", "no server answers"),) if outcome == "failed" else ()
     cause = CheckResult(requirement("CARD-007"), "JSONRPC", outcome, found)
     unmade = CheckResult(requirement("GET-001"), "JSONRPC", "explained", reason="not there", cause=cause.name)

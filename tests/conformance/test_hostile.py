@@ -156,9 +156,7 @@ ALL = [pytest.param(name, None, 4, marks=pytest.mark.slow) for name in rotating(
 @pytest.mark.parametrize(
     ("name", "ids", "times"), [*FEW, *ALL], ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_every_check_ends_in_a_finding_or_says_why_not(
-    name: str, ids: tuple[str, ...] | None, times: int, usual: float
-) -> None:
+def test_every_check_ends_in_a_finding_or_why(name: str, ids: tuple[str, ...] | None, times: int, usual: float) -> None:
     results: list[CheckResult] = []
     spent = seconds_of(lambda: results.extend(asyncio.run(judge(ANSWERS[name], ids))))
 

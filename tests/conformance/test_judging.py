@@ -88,9 +88,7 @@ def test_results_come_in_the_order_of_the_plan(subject: Subject, targets: tuple[
     assert {r.outcome for r in results.values()} <= {"passed", "skipped"}
 
 
-def test_a_check_that_was_not_begun_is_begun_when_it_is_asked_for(
-    subject: Subject, targets: tuple[Target, ...]
-) -> None:
+def test_a_check_not_begun_is_begun_when_it_is_asked_for(subject: Subject, targets: tuple[Target, ...]) -> None:
     judge = Judge(targets)
     planned = group(subject, "get-task")
     # What is wanted twice is run once.

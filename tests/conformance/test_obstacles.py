@@ -93,9 +93,7 @@ def test_an_agent_that_refuses_only_unknown_tasks_is_judged() -> None:
 # Web frameworks say in JSON that there is no such path, too: Spring's form has a member `error`.
 @pytest.mark.parametrize("words", [{"detail": "Task not found"}, {"status": 404, "error": "Not Found", "path": "/"}])
 @pytest.mark.parametrize(("binding", "sends"), [("HTTP+JSON", True), ("HTTP+JSON", False), ("JSONRPC", False)])
-def test_a_404_in_json_is_an_agents_where_a_message_gets_another_answer(
-    words: dict[str, Any], binding: str, sends: bool
-) -> None:
+def test_a_404_in_json_is_an_agents_that_answers_messages(words: dict[str, Any], binding: str, sends: bool) -> None:
     def answer(request: Request) -> bytes:
         is_send = "message:send" in request.path or b'"SendMessage"' in request.body
         return response({"error": {"code": 400}}, "400 Bad") if sends and is_send else response(words, "404 Not Found")

@@ -200,9 +200,7 @@ def test_any_call_in_a_foreign_form_is_read_and_noted(form: str, name: str, argu
 @pytest.mark.parametrize("form", FOREIGN)
 @FEW
 @given(arguments=ARGUMENTS, opened=st.sampled_from(["<think>", "<reasoning>", "[THINK]"]), words=st.just("") | WORDS)
-def test_no_call_in_thinking_without_an_end_is_made(
-    form: str, arguments: dict[str, Any], opened: str, words: str
-) -> None:
+def test_no_call_in_endless_thinking_is_made(form: str, arguments: dict[str, Any], opened: str, words: str) -> None:
     text = FOREIGN[form]("book_flight", json.dumps(arguments).replace("</", "<"))
     words = words.replace("</", "").replace("{", "").replace("[", "")
     parts = (Part.of_text(f"{opened}{words}\n{text}"),)

@@ -271,9 +271,7 @@ class TestCommand:
 
     @pytest.mark.slow
     @pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 0)])
-    def test_run_sh_is_started_and_nothing_is_left_whatever_ends_the_controller(
-        self, how: signal.Signals, code: int, tmp_path: Path
-    ) -> None:
+    def test_run_sh_leaves_nothing_whatever_ends_it(self, how: signal.Signals, code: int, tmp_path: Path) -> None:
         script = tmp_path / "run.sh"
         script.write_text(f"{PYTHON} -I -S {PROGRAM} daemon\n")  # no first line that says by what
         script.chmod(0o755)

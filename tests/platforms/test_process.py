@@ -50,9 +50,7 @@ async def _run(kept: Command) -> None:
 
 
 @pytest.mark.parametrize("steps", range(9))
-def test_a_task_that_is_cancelled_leaves_no_process(
-    steps: int, tmp_path: Path, recwarn: pytest.WarningsRecorder
-) -> None:
+def test_a_cancelled_task_leaves_no_process(steps: int, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     """After each step of the event loop, the first ones while the process starts."""
     kept = sleeper(tmp_path)
 

@@ -33,9 +33,7 @@ def finished(results: Path) -> list[Path]:
     return files
 
 
-def test_a_full_disk_loses_nothing_that_was_finished(
-    small_disk: Path, desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_loses_nothing_finished(small_disk: Path, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.tasks(TRIALS)
     monkeypatch.setenv("COLUMNS", "80")
     results = small_disk / "results"

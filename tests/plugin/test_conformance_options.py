@@ -30,9 +30,7 @@ def keys(signed_url: str, tmp_path: Path) -> Path:
     return path
 
 
-def test_signatures_are_verified_with_keys_from_a_file_a_url_or_the_ini_and_skipped_without(
-    bench: Bench, signed_url: str, keys: Path
-) -> None:
+def test_signatures_are_verified_with_keys_from_file_url_or_ini(bench: Bench, signed_url: str, keys: Path) -> None:
     result = bench("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN", "-rs")
     result.assert_outcomes(passed=5, skipped=3)
     result.stdout.fnmatch_lines(["*no keys to verify the signatures with; set card-jwks*"])
@@ -142,9 +140,7 @@ def options(tmp_path: Path) -> tuple[str, ...]:
     return (f"--a2a-set=acts={tmp_path}/mine.acts.yaml", f"--a2a-set=acts-behaviors={tmp_path}/known.yaml")
 
 
-def test_each_test_is_an_item_for_each_binding(
-    bench: Bench, url: str, options: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_each_test_is_an_item_per_binding(bench: Bench, url: str, options: tuple[str, ...], tmp_path: Path) -> None:
     result = bench("--a2a-endpoint", url, *options, "-v", "--junit-xml", str(tmp_path / "junit.xml"))
     result.assert_outcomes(passed=3, failed=1)
     assert result.parseoutcomes()["warned"] == 1

@@ -85,9 +85,7 @@ def test_a_live_org_without_a_login_is_one_usage_error(
     assert len(ids(bench("--co", "-q", "--a2a-endpoint", noop_url, *given))) == 4
 
 
-def test_a_dialect_of_an_org_takes_no_other_tasks_and_the_mini_org_needs_no_rows_of_others(
-    oracle: Bench, data: Path
-) -> None:
+def test_an_orgs_dialect_takes_no_other_tasks_and_the_mini_org_needs_no_others_rows(oracle: Bench, data: Path) -> None:
     result = oracle.refused("-k", "airline or handle_time", "--a2a-dialect=crm_action")
     (problem,) = [line for line in result.lines if line]
     assert re.fullmatch(

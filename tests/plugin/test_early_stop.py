@@ -24,9 +24,7 @@ def gate_of(run: Bench, name: str) -> dict[str, Any]:
     "process", [(), pytest.param(("-n2", "--a2a-concurrency=3"), marks=pytest.mark.slow)], ids=["alone", "workers"]
 )
 @pytest.mark.parametrize(("kind", "word", "code"), [("ok", "pass", 0), ("bad", "below the floor", 1)])
-def test_a_floor_that_is_decided_ends_the_run_and_files_say_so(
-    desk: Bench, process: tuple[str, ...], kind: str, word: str, code: int
-) -> None:
+def test_a_decided_floor_ends_the_run(desk: Bench, process: tuple[str, ...], kind: str, word: str, code: int) -> None:
     desk.tasks(named(kind, process))
     result = desk(*process, "--a2a-min-pass=0.5", "--a2a-trials=auto:1", "--junitxml=j.xml", "--a2a-html=page.html")
     assert result.ret == code

@@ -103,9 +103,7 @@ def test_it_begins_when_a_test_takes_a_fixture_of_ours(bench: Bench, test: str) 
 # Python without assertions: a run that could not fail is refused.
 
 
-def test_no_trial_passes_because_assertions_were_removed(
-    bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_trial_passes_without_assertions(bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ("--a2a-endpoint", noop_url, "a2a/mock::test_mock[update_task_1-t0]")
     bench(*run, "--assert=plain").assert_outcomes(failed=1)
     monkeypatch.setenv("PYTHONOPTIMIZE", "1")

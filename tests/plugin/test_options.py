@@ -159,9 +159,7 @@ REFUSED = (
 
 
 @in_one_test(("options", "says"), REFUSED)
-def test_wrong_options_are_refused_in_one_line(
-    bench: Bench, noop_url: str, options: tuple[str, ...], says: str
-) -> None:
+def test_wrong_options_are_refused_in_a_line(bench: Bench, noop_url: str, options: tuple[str, ...], says: str) -> None:
     (bench.path / "folder").mkdir(exist_ok=True)
     (bench.path / "file").touch()
     (bench.path / "wrong.env").write_text("A=b\nsk-secret\n")
@@ -274,9 +272,7 @@ def test_the_agents_token_may_come_from_the_file_and_is_hidden(bench: Bench, nam
 # ``--a2a-history-file``: runs are added, what changed is told, and nothing is added that would mislead.
 
 
-def test_runs_are_added_and_compared_with_a_history_that_can_be_read(
-    desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_are_added_to_and_compared_with_a_history(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_SHA", "0123456789abcdef")
     desk.tasks("ok turn")
     options = ("--a2a-history-file=runs.jsonl", "--a2a-min-pass=0.1", "--a2a-html=page.html")

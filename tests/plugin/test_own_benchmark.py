@@ -60,9 +60,7 @@ def test_a_setting_of_another_benchmark_is_refused(shop: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_its_categories_and_domain_choose_and_its_setting_is_one_like_any_other(
-    shop: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_its_categories_domain_and_setting_are_like_any_other(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     shop("-m", "question and orders", "test_shop.py").assert_outcomes(passed=1, deselected=2)
     assert shop("--a2a-min-pass=sales=0.5", "test_shop.py").ret == pytest.ExitCode.USAGE_ERROR
     shop.refused("--a2a-set=shop-patience=none").fnmatch_lines(

@@ -53,9 +53,7 @@ def test_a_suite_is_replayed_bit_for_bit(bench: Bench) -> None:
     assert record_and_replay(bench, ["-k", "mock"], "-n2") >= 9
 
 
-def test_a_changed_request_is_an_error_with_the_difference_and_no_recording_is_judged(
-    bench: Bench, oracle: Bench
-) -> None:
+def test_a_changed_request_is_an_error_with_its_diff_and_no_recording_is_judged(bench: Bench, oracle: Bench) -> None:
     only = "a2a/mock::test_mock[create_task_1-t0]"
     oracle(only, "--a2a-record=tapes").assert_outcomes(passed=1)
     result = bench("--a2a-replay=tapes", only, "--a2a-set=tag-trials=on", "--a2a-set=history=full")

@@ -118,9 +118,7 @@ def test_files_of_an_earlier_run_acquit_nobody_of_a_crash(desk: Bench) -> None:
         pytest.param(("-n1",), signal.SIGTERM, id="worker-SIGTERM", marks=AHEAD),
     ],
 )
-def test_interruption_keeps_finished_work_and_reports_it(
-    desk: Bench, signum: signal.Signals, workers: tuple[str, ...]
-) -> None:
+def test_interruption_keeps_finished_work(desk: Bench, signum: signal.Signals, workers: tuple[str, ...]) -> None:
     desk.tasks("ok-a ok-b slow-600-a slow-600-b ok-c ok-d")
     desk.add_to_conftest("""
 import os, pathlib
@@ -145,9 +143,7 @@ def pytest_runtest_logreport(report):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("busy", ["gw1", "gw0 gw1"])
-def test_workers_that_still_collect_are_not_waited_for_after_sigterm(
-    desk: Bench, monkeypatch: pytest.MonkeyPatch, busy: str
-) -> None:
+def test_workers_that_collect_are_not_waited_for(desk: Bench, monkeypatch: pytest.MonkeyPatch, busy: str) -> None:
     desk.tasks("ok-a ok-b")
     monkeypatch.setenv("BUSY", busy)
     desk.add_to_conftest("""

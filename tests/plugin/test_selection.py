@@ -119,9 +119,7 @@ def test_a_word_that_no_test_has_names_the_near_one(suite: Bench) -> None:
 
 
 @pytest.mark.parametrize("source", ["env", "table"])
-def test_why_an_expression_chose_nothing_of_a_configured_agent(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, source: str
-) -> None:
+def test_why_an_expression_chose_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
     bench.makepyfile(test_own="def test_own(): pass")
     where = {"env": "A2A_ENDPOINT", "table": "[[]tool.a2a-bench[]]"}[source]
     if source == "env":
@@ -138,9 +136,7 @@ def test_why_an_expression_chose_nothing_of_a_configured_agent(
     assert "is for your own tests" not in own.stdout.str()
 
 
-def test_a_gate_without_an_agent_says_that_it_judged_nothing_and_a_misspelt_variable_warns(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gate_without_an_agent_and_a_misspelt_variable_warn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.makepyfile(test_own="def test_own(): pass")
     result = bench("--a2a-min-pass", "0.5")
     result.assert_outcomes(passed=1)

@@ -236,9 +236,7 @@ def test_ends_that_hardly_ever_happen_do_not_matter(worse: float) -> None:
 
 @pytest.mark.parametrize("each", [1, 4])
 @pytest.mark.parametrize("now", sampled([0.02, 0.3, 0.58, 0.97], 2))
-def test_of_many_tasks_a_formula_says_what_the_bootstrap_does(
-    each: int, now: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_tasks_a_formula_says_the_same(each: int, now: float, monkeypatch: pytest.MonkeyPatch) -> None:
     source = random.Random(5)
     before = 0.6 if now < 0.9 else 0.98
     tasks = [PairedTask(each, held(each, before, source), each, held(each, now, source)) for _ in range(1_200)]

@@ -228,9 +228,7 @@ def test_a_reward_that_is_none_is_no_miss_of_the_agent(make: Make, reward: Rewar
         (TurnTimeoutError("x"), Session.usage),
     ],
 )
-def test_the_agents_usage_is_that_of_its_session_unless_a_benchmark_says_another(
-    make: Make, outcome: Any, usage: Usage
-) -> None:
+def test_usage_is_the_sessions_unless_a_benchmark_says_another(make: Make, outcome: Any, usage: Usage) -> None:
     assert make(outcome)[0].run(KEY).agent_usage == usage
 
 

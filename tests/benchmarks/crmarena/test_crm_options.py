@@ -83,9 +83,7 @@ def test_wrong_values(root: Path, values: dict[str, str], problem: str) -> None:
         ("C:tool_call_flex", "C", "tool_call_flex", False),
     ],
 )
-def test_upstreams_checkout_and_agent_are_one_option(
-    root: Path, given: str, checkout: str, strategy: str, privacy: bool
-) -> None:
+def test_checkout_and_agent_are_one_option(root: Path, given: str, checkout: str, strategy: str, privacy: bool) -> None:
     crm = CrmOptions.of(resolved(root, {"a2a_crm_official": given}).settings)
     assert (crm.checkout, crm.strategy, crm.privacy_prompt) == (str(root / "sub" / checkout), strategy, privacy)
     assert (crm.profile, crm.scoring) == ("official", "compat")

@@ -63,9 +63,7 @@ def test_the_solver_reaches_every_answer_with_queries_alone(run_trials: RunTrial
 @pytest.mark.parametrize(
     ("agent", "change", "value"), [("solver", "rot", True), ("oracle", "rot", True), ("oracle", "drift", "high")]
 )
-def test_distractor_rows_and_renamed_columns_change_no_gold(
-    run_trials: RunTrials, agent: str, change: str, value: object
-) -> None:
+def test_distractors_and_renames_change_no_gold(run_trials: RunTrials, agent: str, change: str, value: object) -> None:
     results = run_trials(agent, settings(**{f"crm_{change}": value}), keys(tasks=ALL))
     assert failed(results) == {}
     assert {r.provenance[change] for r in results} == {value}
@@ -100,9 +98,7 @@ def test_an_agent_that_answers_in_its_own_dialect_is_understood(run_trials: RunT
     ("agent", "tasks"),
     [("oracle", FEW), *(pytest.param("solver", tasks, marks=pytest.mark.slow) for tasks in (one_of_each(), ALL))],
 )
-def test_an_interactive_task_ends_when_the_scripted_user_has_its_answer(
-    run_trials: RunTrials, agent: str, tasks: list[str]
-) -> None:
+def test_an_interactive_task_ends_with_the_users_answer(run_trials: RunTrials, agent: str, tasks: list[str]) -> None:
     results = run_trials(agent, settings(), keys("mini_interactive", tasks))
 
     assert failed(results) == {}

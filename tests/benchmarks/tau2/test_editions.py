@@ -319,9 +319,7 @@ def write_chosen(directory: Path, results: list[TrialResult], settings: Settings
     return directory
 
 
-def test_exports_have_the_checkouts_tasks_and_name_it(
-    both: tuple[TrialResult, TrialResult], checkout: Path, tmp_path: Path
-) -> None:
+def test_exports_name_the_checkout(both: tuple[TrialResult, TrialResult], checkout: Path, tmp_path: Path) -> None:
     directory = write_chosen(tmp_path / "run", [both[1]], chosen(checkout))
     name = both[1].provenance["edition"]["name"]
     data, _ = export(manifest.load_selected(directory))
@@ -340,9 +338,7 @@ def test_exports_have_the_checkouts_tasks_and_name_it(
         export(manifest.load_selected(mixed))
 
 
-def test_rescoring_on_another_edition_says_so_in_the_results(
-    both: tuple[TrialResult, TrialResult], checkout: Path, tmp_path: Path
-) -> None:
+def test_rescoring_says_its_edition(both: tuple[TrialResult, TrialResult], checkout: Path, tmp_path: Path) -> None:
     directory = write_chosen(tmp_path / "run", [both[0]], Settings())
     name = both[1].provenance["edition"]["name"]
     assert (

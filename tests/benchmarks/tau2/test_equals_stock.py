@@ -41,9 +41,7 @@ def held(run_trials: RunTrials) -> TrialResult:
 
 
 @pytest.mark.slow
-def test_every_mock_trajectory_is_confirmed_and_where_upstream_raises_so_do_we(
-    run_trials: RunTrials, stock: StockTau2
-) -> None:
+def test_every_mock_trajectory_and_upstreams_errors_are_confirmed(run_trials: RunTrials, stock: StockTau2) -> None:
     for agent in ("oracle", "noop"):
         results = run_trials(agent, Settings(tag_trials=True), KEYS.values())
         assert [(str(r.key), found) for r in results if (found := stock.differences(r))] == []
@@ -119,9 +117,7 @@ def llm_settings(model: FakeLLM) -> Settings:
 
 
 @pytest.mark.slow
-def test_requests_of_the_users_model_are_compared_body_by_body(
-    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_requests_of_the_users_model_are_the_same(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user is a model that also calls a tool of its own, and once says nothing."""
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     key = next(t.key() for t in index.load_tasks("telecom", "small"))

@@ -79,9 +79,7 @@ def test_diff_sees_a_changed_type() -> None:
         (["NL"], [], False, "judged"),
     ],
 )
-def test_the_judge_is_asked_only_where_assertions_count(
-    basis: list[str], assertions: list[str], judged: bool, kind: str
-) -> None:
+def test_the_judge_is_asked_where_it_counts(basis: list[str], assertions: list[str], judged: bool, kind: str) -> None:
     kinds = SimpleNamespace(ALL="all", ALL_WITH_NL_ASSERTIONS="judged")
     tau2: Any = SimpleNamespace(reward_type=SimpleNamespace(NL_ASSERTION="NL"), evaluation_type=kinds)
     task = SimpleNamespace(evaluation_criteria=SimpleNamespace(reward_basis=basis, nl_assertions=assertions))

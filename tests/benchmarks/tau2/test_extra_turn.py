@@ -118,9 +118,7 @@ def hold(folder: Path, agent: Say, lines: Sequence[str], options: AgentOptions |
 
 
 @pytest.mark.parametrize(("user", "options", "streaming"), CASES)
-def test_an_early_end_is_proven_by_an_agent_that_would_have_finished_and_by_no_other(
-    tmp_path: Path, user: str, options: AgentOptions, streaming: str
-) -> None:
+def test_finishing_proves_an_early_end(tmp_path: Path, user: str, options: AgentOptions, streaming: str) -> None:
     agent = quick if user == "stop-at-once" else finisher
     result, brain = hold(tmp_path, agent, USERS[user], options, streaming=streaming)
     assert (result.status, result.reward, result.termination_reason) == ("evaluated", 0.0, "user_stop")
@@ -202,9 +200,7 @@ def test_a_trial_that_succeeds_or_in_which_too_much_was_done_has_no_extra_turn(t
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_without_a_fault_of_the_user_only_missed_trials_have_one_and_rewards_are_the_same(
-    tmp_path: Path, read_only: bool
-) -> None:
+def test_only_missed_trials_without_a_fault_have_one_and_rewards_stay(tmp_path: Path, read_only: bool) -> None:
     keys = [TrialKey("tau2", "mock", task) for task in ("create_task_1", "update_task_1")]
     rewards = []
     for extra_turn in (False, True):

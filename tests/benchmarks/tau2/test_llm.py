@@ -106,9 +106,7 @@ def test_an_llm_agent_and_an_llm_user_solve_a_task(run_trials: RunTrials) -> Non
     [(status(500), "user simulator's model 'openai/fake' failed"), (say(""), "empty answer 3 times")],
     ids=("fails", "silent"),
 )
-def test_a_user_model_that_fails_or_stays_silent_is_infrastructure(
-    answer: Step, message: str, run_trials: RunTrials
-) -> None:
+def test_a_failing_or_silent_user_model_is_infrastructure(answer: Step, message: str, run_trials: RunTrials) -> None:
     with FakeLLM(lambda request: answer) as llm:
         [result] = run_trials("noop", llm_settings(llm), [index.load_tasks("mock")[0].key()])
     assert (result.status, result.error_type) == ("infrastructure_error", "LLMError")
@@ -191,9 +189,7 @@ def test_stored_conversations_are_judged_again_by_majority(
         ),
     ],
 )
-def test_a_judge_that_does_not_judge_every_assertion_is_no_verdict(
-    answer: Step, problem: str, run_trials: RunTrials
-) -> None:
+def test_a_judge_of_some_assertions_gives_no_verdict(answer: Step, problem: str, run_trials: RunTrials) -> None:
     with FakeLLM(lambda request: answer) as llm:
         [result] = run_trials("noop", judge_settings(llm), [JUDGED])
     assert (result.status, result.error_type) == ("infrastructure_error", "LLMError")
@@ -279,9 +275,7 @@ def error_of_broken(kind: str) -> str:
         ("judge", {"judge_llm": "a2a-judge/broken"}),
     ],
 )
-def test_a_function_that_raises_is_its_own_trouble_and_is_asked_once(
-    kind: str, options: dict[str, Any], run_trials: RunTrials
-) -> None:
+def test_a_function_that_raises_is_asked_once(kind: str, options: dict[str, Any], run_trials: RunTrials) -> None:
     # A judge, for otherwise the trial would be skipped before anything is said.
     settings = Settings(**{"judge_llm": "openai/none", "tag_trials": True, **options})
     [result] = run_trials("noop", settings, [JUDGED])

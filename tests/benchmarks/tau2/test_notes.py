@@ -111,9 +111,7 @@ def test_kinds_of_change(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_summary_says_it_in_one_line_and_each_failing_task_says_it(
-    name: str, known: dict[str, Any], line: str, remark: str
-) -> None:
+def test_the_summary_and_each_failing_task_say_it(name: str, known: dict[str, Any], line: str, remark: str) -> None:
     results = [
         made_trial("tau2/airline/2#0", success=False, provenance={name: known}),
         made_trial("tau2/airline/2#1", provenance={name: known}),

@@ -110,9 +110,7 @@ def run_mock(agent_name: str, llm: FakeLLM, **more: Any) -> dict[str, float]:
     return {run.task_id: run.reward_info.reward for run in results.simulations}
 
 
-def test_an_agent_that_plays_the_user_comes_to_the_plugins_rewards(
-    agent: str, user: FakeLLM, registry: Any, run_trials: RunTrials
-) -> None:
+def test_an_agent_as_user_has_the_same_rewards(agent: str, user: FakeLLM, registry: Any, run_trials: RunTrials) -> None:
     speaker = Speaker(customer)
     with served_brain(speaker) as url:
         OURS.register(agent, "a2a_agent")
@@ -256,9 +254,7 @@ def test_the_help_of_run_has_both(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--user-a2a-endpoint URL" in message
 
 
-def test_the_user_gets_the_credentials_that_are_named_for_it_only(
-    monkeypatch: pytest.MonkeyPatch, registry: Any
-) -> None:
+def test_the_user_gets_the_credentials_named_for_it_only(monkeypatch: pytest.MonkeyPatch, registry: Any) -> None:
     monkeypatch.setenv("A2A_AUTH_TOKEN", "of-the-tested")
     monkeypatch.setenv("A2A_OAUTH_CLIENT_ID", "of-the-tested")
     monkeypatch.setenv("USERS_TOKEN", "of-the-user")

@@ -70,9 +70,7 @@ def chosen(tau2: upstream.Tau2, name: str | None = None, **environ: str) -> retr
     return found
 
 
-def test_the_default_is_upstreams_where_it_can_be_had_else_the_best_that_asks_nobody(
-    tau2: upstream.Tau2, lacks: set[str]
-) -> None:
+def test_the_default_is_upstreams_or_the_best_that_asks_nobody(tau2: upstream.Tau2, lacks: set[str]) -> None:
     assert chosen(tau2, OPENAI_API_KEY="k") == retrieval.Retrieval("alltools", asks_models=True)
     with pytest.raises(ConfigurationError, match=r"retrieval=bm52: tau2 1\.0\.1 has no such.*alltools, bm25, "):
         chosen(tau2, "bm52")

@@ -195,9 +195,7 @@ def test_it_does_nothing_that_nobody_asked_for(text: str) -> None:
         ("Lift airplane mode.", []),
     ],
 )
-def test_a_verb_that_it_never_met_tells_what_to_do_with_what_only_one_thing_is_done_with(
-    text: str, deeds: list[str]
-) -> None:
+def test_an_unknown_verb_means_the_one_thing_that_is_done_with_its_object(text: str, deeds: list[str]) -> None:
     everything = (*TOOLS, *deeds, "check_sim_status", "connect_vpn", "make_payment", "disconnect_vpn")
     assert [act.name for act in device.instructed(text, everything)] == deeds
 
@@ -266,9 +264,7 @@ def test_stop_tokens_of_a_scenario_are_never_spoken() -> None:
         ("Shall we proceed?", False, True),
     ],
 )
-def test_greetings_and_the_order_of_a_talk_are_no_farewell_and_want_no_yes(
-    text: str, closing: bool, decision: bool
-) -> None:
+def test_greetings_and_orders_of_a_talk_end_nothing_and_want_no_yes(text: str, closing: bool, decision: bool) -> None:
     reading = Reading(text, offer=True)
     assert (reading.closing, reading.decision) == (closing, decision)
 

@@ -114,9 +114,7 @@ def test_each_stop_word_ends_the_conversation(run_trials: RunTrials, word: str) 
     assert (result.status, result.termination_reason) == ("evaluated", "user_stop")
 
 
-def test_the_users_agent_gets_its_own_token_and_no_other(
-    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_users_agent_gets_its_own_token_alone(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_AUTH_TOKEN", "of-the-tested")
     monkeypatch.setenv("USERS_TOKEN", "of-the-user")
     with served_brain(Speaker.always("###STOP###"), token="of-the-user") as url:
