@@ -174,6 +174,7 @@ def _trials(found: SelectedResults, results: list[TrialResult], settings: Settin
         cut_short=is_open,
         not_run=not_run,
         stopped=remedy if not_run else "",
+        named=found.manifest.named,
         decided=decided,
         level=level,
         quarantined=frozenset(task_name(k) for k in keys if quarantine_of(k, read.quarantine) is not None),

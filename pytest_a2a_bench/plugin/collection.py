@@ -413,6 +413,7 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
         settings=settings,
         nodeids=nodeids,
         order=run.plan.order,
+        named=run.plan.named,
         categories=categories_of(session),
     )
     try:

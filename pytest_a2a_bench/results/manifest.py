@@ -41,6 +41,7 @@ class Manifest:
     :param shard: ``I/N``, or None for the whole.
     :param merged: run ids of the runs that were joined.
     :param order: the seed of the trials' order, where gates may be decided early.
+    :param named: whether its trials were named one by one, so that their rate says nothing about the agent's.
     :param categories: of tasks that have one: a trial that has no result counts in its category's rates.
     :param nodeids: the item of each trial -> its key, so that a controller can name the trial of a crashed worker.
     """
@@ -55,6 +56,7 @@ class Manifest:
     merged: tuple[str, ...] = ()
     nodeids: Mapping[str, KeyText] = field(default_factory=dict)
     order: str = ""
+    named: bool = False
     categories: Mapping[str, str] = field(default_factory=dict)
 
     @property

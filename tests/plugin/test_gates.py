@@ -245,7 +245,10 @@ def test_last_failed_knows_errors_and_no_misses(desk: Bench) -> None:
     result = desk("--a2a-min-pass=0.6", "--lf")
     assert result.ret == 1
     assert log_of(desk) == ["down"]
-    result.stdout.fnmatch_lines(["not judged, because only trials that were named ran: min_pass"])
+    note = "not judged, because only trials that were named ran: min_pass"
+    result.stdout.fnmatch_lines([note])
+    command("gate", "a2a-results", "--min-pass=0.6", code=1)
+    assert verdict_of(desk)["notes"] == [note]
 
 
 def test_tiers(desk: Bench) -> None:
