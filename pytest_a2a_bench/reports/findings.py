@@ -26,6 +26,7 @@ from pytest_a2a_bench.conformance.report import (
 )
 from pytest_a2a_bench.redact import dump_json
 from pytest_a2a_bench.reports import markdown
+from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.text import listed, one_line, sanitise
 
 FINDINGS_SHOWN = 10
@@ -57,6 +58,7 @@ def headline(row: CheckRow, *, named: bool = True) -> str:
     """
     first = next((f for f in row.findings if f.severity == "error"), next(iter(row.findings), None))
     what = one_line(first.found, 160) if first else one_line(row.reason or row.status, 160)
+    what += f", and {count(len(row.findings) - 1, 'more finding')}" if len(row.findings) > 1 else ""
     name = f"{row.id} [{row.binding}] " if named else ""
     return f"{name}{what} ({row.level}, {row.spec})"
 

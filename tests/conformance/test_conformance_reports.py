@@ -270,6 +270,12 @@ def test_an_exchange_is_shown_once() -> None:
     assert "\n".join(findings.explain(judgement)).count("repeat:") == 1
 
 
+def test_a_line_counts_the_findings_that_it_does_not_show() -> None:
+    failed = result("failed")
+    (judged,) = judge([dataclasses.replace(failed, findings=failed.findings * 3)])
+    assert ", and 2 more findings (" in findings.headline(judged)
+
+
 def test_no_answer_is_said_in_words() -> None:
     silent = dataclasses.replace(exchange(), status=None, response="", problem="connection reset")
     assert "< no answer: connection reset" in list(findings.wire_lines(silent))
