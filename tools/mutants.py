@@ -18,7 +18,9 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
+from types import CodeType
 
 PACKAGE = "pytest_a2a_bench"
 ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -131,14 +133,25 @@ def mutants(source: str) -> Iterator[tuple[str, str]]:
 def put_in_place(root: Path, module: str, source: str) -> None:
     """Import a mutant as the module; now, for pytest reads the modules of a plugin itself."""
     name = f"{PACKAGE}.{module.replace('/', '.')}".removesuffix(".__init__")
-    path = root / PACKAGE / f"{module}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    package, _, last = name.rpartition(".")
-    parent = importlib.import_module(package)
-    sys.modules[name] = mutant = importlib.util.module_from_spec(spec)
-    exec(compile(source, str(path), "exec"), vars(mutant))
-    setattr(parent, last, mutant)
+    path = str(root / PACKAGE / f"{module}.py")
+
+    class Mutant(SourceFileLoader):
+        def get_code(self, fullname: str) -> CodeType:
+            return compile(source, path, "exec")
+
+    class Finder:
+        """Finds the mutant also where its package imports it first."""
+
+        @staticmethod
+        def find_spec(fullname: str, *_: object) -> ModuleSpec | None:
+            return (
+                importlib.util.spec_from_file_location(name, path, loader=Mutant(name, path))
+                if fullname == name
+                else None
+            )
+
+    sys.meta_path.insert(0, Finder)
+    importlib.import_module(name)
 
 
 def killed(root: Path, module: str, source: str, tests: list[str], seconds: float) -> bool:
