@@ -208,12 +208,13 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
 
 def _with_breakdowns(ctx: Context, outcome: CheckOutcome, reason: str) -> tuple[CheckOutcome, str]:
     """Add the first internal error in answer to a valid request that no finding is about yet."""
-    known = [e for f in ctx.findings if outcome == "error" or f.severity == "error" for e in f.exchanges]
+    known = [e for f in ctx.findings if f.severity == "error" for e in f.exchanges]
     broken = [r for r in ctx.unjudged if not any(r.exchange is e for e in known)]
-    if not broken:
+    # An error has its evidence; with that of another operation it would belong to no cause.
+    if not broken or outcome == "error":
         return outcome, reason
     ctx.report_breakdown(broken[0])
-    return ("error" if outcome == "error" else "failed"), reason if outcome == "error" else ""
+    return "failed", ""
 
 
 def _excuse_unserved(ctx: Context, outcome: CheckOutcome, reason: str) -> tuple[CheckOutcome, str]:

@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import as_object
 from pytest_a2a_bench.conformance.finding import ACTS, AS_VALID, CARD, FOUND, CheckResult, Exchange, Finding
-from pytest_a2a_bench.conformance.protocol.operations import STREAMING
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, STREAMING
+from pytest_a2a_bench.conformance.protocol.streams import MEMBERS
 from pytest_a2a_bench.conformance.session.health import CARD_RULES, Cause
 from pytest_a2a_bench.conformance.wire.reply import error_in, has_failed
 from pytest_a2a_bench.model.messages import json_object
+from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.text import one_line
 
 Key = tuple[Any, ...]
@@ -36,6 +38,7 @@ _ERROR = re.compile(r"\berror (?:(\w+Error)|-?\d{3,}|[A-Z][A-Z_]+)\b.*", re.DOTA
 _REFUSAL = re.compile(r"\w+Error\b|\berror\b|\brefus")
 _CALL_ID = re.compile(r'"id": ?(?:\d+|"[^"]*"), ?(?="method")')
 _SHORTENED = re.compile(r"\.\.\. \(\d+ more characters\)$")
+_WRAPPER = re.compile(rf"/({'|'.join((*MEMBERS, 'msg'))})(?=/|$)")
 _METHOD_URL = re.compile(r'the URL "([^"]+)" is the path of one method')
 _METHOD_PATH = re.compile(r"(.*?/message:(?:send|stream))(?:/|$)")
 _LOWER = frozenset({("SHOULD", "MUST"), ("MAY", "MUST"), ("MAY", "SHOULD")})
@@ -43,6 +46,7 @@ _JUDGED = ("failed", "warned")
 # What a proxy says by itself of an agent behind it.
 _GATEWAYS = (502, 503, 504)
 _STREAMS = frozenset({*STREAMING, "stream", "resubscribe"})
+_OLD_NAMES = {old: op.name for op in OPERATIONS.values() for old in (op.rpc03, op.grpc03[0])}
 _UNTRUE = tuple(CARD_RULES.values())
 
 
@@ -67,6 +71,7 @@ _KINDS: Mapping[str, _Kind] = {
     "speech": _Kind("{}", _UNTRUE),
     "method path": _Kind("", ("CARD-009", "V03-CARD-013")),
     "no method": _Kind("operations are not there at all", ("JR-002", "GR-001", "V03-RPC-001")),
+    "broken interface": _Kind("whatever is asked is answered with an internal error", _UNTRUE),
     "gateway": _Kind("a gateway answers in the agent's place: {}"),
     "error event": _Kind("", ("STREAM-014",)),
     "breakdown": _Kind("valid requests are answered with an internal error"),
@@ -96,7 +101,9 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
     text = _VARIABLE.sub("#", _ANSWER.sub("an answer", _ERROR.sub(r"error \1", finding.found)))
     # An error is the same whatever was to be checked; a defect is one of a requirement.
     about = "" if result.outcome == "error" else rule
-    yield "words", (version, about, text, _VARIABLE.sub("#", pointer))
+    # In 0.3 an object stands bare on JSON-RPC, and in a wrapper elsewhere.
+    place = _VARIABLE.sub("#", pointer)
+    yield "words", (version, about, text, _WRAPPER.sub("", place) if version == "0.3" else place)
     if not finding.exchanges:
         return
     last = finding.exchanges[-1]
@@ -119,6 +126,7 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
     if last.binding == "HTTP+JSON" and last.events and error is not None:
         yield "error event", here
     if has_failed(last):
+        yield "broken interface", (version,)
         yield "breakdown", said
         if _REFUSAL.search(finding.expected):
             yield "server error", (version,)
@@ -212,7 +220,7 @@ def fold(results: Iterable[CheckResult], stands_alone: Alone = lambda result: Fa
     # Checks that were not run because of a cause have no findings of their own.
     not_run = Counter(result.cause for result in shown if result.cause and not result.findings)
     return [
-        replace(r, explains=(*r.explains, f"{not_run[r.name]} checks of {r.binding} could not be made"))
+        replace(r, explains=(*r.explains, f"{count(not_run[r.name], 'check')} could not be made"))
         if r.outcome in FOUND and not_run[r.name]
         else r
         for r in shown
@@ -220,17 +228,20 @@ def fold(results: Iterable[CheckResult], stands_alone: Alone = lambda result: Fa
 
 
 def _fold_consequences(every: list[CheckResult], stands_alone: Alone) -> None:
-    """Fold findings that follow from another one on the same interface, by the catalogue's ``explains``."""
-    places = {result.name: number for number, result in enumerate(every)}
+    """Fold findings that follow from another one on the same interface, or of its card, by the column ``explains``."""
+    places: dict[str, list[int]] = {}
+    for number, result in enumerate(every):
+        places.setdefault(result.requirement.id, []).append(number)
     for first, cause in enumerate(tuple(every)):
-        entry = cause.requirement
-        for words, name in ((words, id) for words, ids in entry.explains.items() for id in ids):
-            number = places.get(f"{entry.version}/{name}[{cause.binding}]", first)
+        explains = cause.requirement.explains.items()
+        for words, number in ((words, n) for words, ids in explains for id in ids for n in places.get(id, ())):
             pair = every[first], every[number]
-            ranks = [FOUND.index(r.outcome) for r in pair if r.outcome in _JUDGED and not stands_alone(r)]
-            # What is only a warning explains no failure.
-            if number != first and len(ranks) == 2 and ranks[0] <= ranks[1]:
-                if all(re.search(words, finding.found) for finding in weighty(pair[1])):
+            ranks = [FOUND.index(r.outcome) for r in pair if r.outcome in FOUND and not stands_alone(r)]
+            # What is only a warning explains no failure, and an error explains nothing.
+            is_one = cause.binding in (CARD, pair[1].binding) and number != first and pair[0].outcome in _JUDGED
+            if is_one and len(ranks) == 2 and ranks[0] <= ranks[1]:
+                found = [finding.found for finding in weighty(pair[1])] or [pair[1].reason]
+                if all(re.search(words, text) for text in found):
                     explain(every, first, [number])
 
 
@@ -326,7 +337,8 @@ def _header(exchange: Exchange, name: str) -> str:
 def _topic(exchange: Exchange) -> str:
     # A server that has no webhooks refuses all four operations, and messages with a configuration.
     is_push = "pushnotification" in f"{exchange.method} {exchange.request}".lower()
-    return "push" if is_push else exchange.method.rpartition("/")[2]
+    method = exchange.method.rpartition("/")[2]
+    return "push" if is_push else _OLD_NAMES.get(exchange.method, _OLD_NAMES.get(method, method))
 
 
 def _speech(exchange: Exchange) -> str:

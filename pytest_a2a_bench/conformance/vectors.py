@@ -39,7 +39,7 @@ class Vector(NamedTuple):
         values = events or [self.content["result"]]
         found = [(id, p.pointer) for id, rule in RULES.items() if "V03" not in id for v in values for p in rule(v)]
         if events:
-            found += [(id, p.pointer) for id, rule in STREAM_RULES.items() for p in rule(events)]
+            found += [(id, p.pointer) for id, rule in STREAM_RULES.items() if "V03" not in id for p in rule(events)]
         return list(dict.fromkeys(found))
 
 

@@ -202,9 +202,29 @@ FOLDED: dict[str, tuple[list[CheckResult], str]] = {
         [_LISTING[0], row("V03-PUSH-001", "listing the configs: error TaskNotFoundError 404: none", "GRPC")],
         "ff",
     ),
-    "tasks without a kind beside the result": (
-        [row("V03-DM-001", "kind of a task is None"), row("V03-SEND-001", "the result has ['contextId', 'id']")],
-        "ff",
+    "tasks without a kind": (
+        [
+            row("V03-DM-001", "kind of a task is None", pointer="/kind"),
+            row("V03-DM-001", "kind of a task is None", "HTTP+JSON", pointer="/task/kind"),
+            row("V03-SEND-001", "the result has the members ['contextId', 'id']"),
+            row("V03-SEND-001", "the result has the members ['task']", "HTTP+JSON"),
+        ],
+        "feef",
+    ),
+    "a card of 0.3 that says 1.0": (
+        [
+            row("V03-CARD-011", 'protocolVersion is "1.0"', "card"),
+            row("CARD-007", "the card says A2A 1.0, and this URL speaks 0.3: error"),
+            row("CARD-007", "HTTP 404 from a server that has nothing there", "HTTP+JSON"),
+        ],
+        "fee",
+    ),
+    "an internal error of a client in 0.3": (
+        [
+            row("V03-TASK-001", "no result", method="tasks/get", **error(-32603, message="no")),
+            row("V03-EXT-001", "no result", "HTTP+JSON", method="GetTask", **{**_500, "response": '{"message": "no"}'}),
+        ],
+        "fe",
     ),
 }
 
@@ -327,7 +347,7 @@ def test_an_interface_that_is_not_there_fails_the_rule_of_the_card_alone(where: 
     assert len(explained) > 5
     assert {r.cause for r in explained} == {cause.name}
     assert all("the interface is not there" in r.reason for r in explained)
-    assert cause.explains == (f"{len(explained)} checks of {cause.binding} could not be made",)
+    assert cause.explains == (f"{len(explained)} checks could not be made",)
 
 
 @pytest.mark.parametrize(
@@ -411,6 +431,20 @@ def test_bodies_that_are_not_json_are_reported_once(bindings: tuple[str, ...]) -
     assert len(rows["CARD-007"].explains) > 40
 
 
+def test_an_agent_that_fails_whatever_it_is_asked_is_reported_once() -> None:
+    failing = response({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}})
+    rows = received(judged_app(lambda _: failing, speaking("JSONRPC")))
+    assert list(rows) == ["CARD-007"]
+    assert rows["CARD-007"].findings[0].found.startswith("whatever is asked is answered with an internal error: ")
+
+
+def test_a_binding_that_is_spoken_in_place_of_the_declared_one_is_named() -> None:
+    unknown = response({"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "Task not found"}})
+    missing = response({"detail": "Not Found"}, "404 Not Found")
+    rows = received(judged_app(lambda r: unknown if r.path == "/" else missing, speaking("HTTP+JSON")))
+    assert rows["CARD-007"].findings[0].fix.startswith("JSONRPC is spoken there: ")
+
+
 def test_one_operation_that_answers_no_json_is_no_cause_of_others() -> None:
     def torn_when_malformed(request: Request) -> bytes:
         call = call_of(request)
@@ -483,6 +517,9 @@ def test_a_card_that_names_the_path_of_one_method_explains_what_is_not_there() -
                 ("cancel-terminal@0.3", ("V03-TASK-002", "V03-RPC-005"), "V03-TASK-002"),
                 ("get-unknown@0.3", ("V03-TASK-001", "V03-CARD-022", "V03-RPC-005"), "V03-TASK-001"),
                 ("json-500@0.3", ("V03-RPC-004", "V03-RPC-003"), "V03-RPC-004"),
+                ("old-task-no-id", ("V03-DM-004", "V03-TASK-001", "V03-STREAM-005", "V03-PUSH-001"), "V03-DM-004"),
+                ("old-no-kind", ("V03-DM-001", "V03-SEND-001", "V03-STREAM-001", "V03-STREAM-003"), "V03-DM-001"),
+                ("any-token@0.3", ("V03-AUTH-001", "V03-XCARD-001"), "V03-AUTH-001"),
                 ("old-wrapped", ("V03-SEND-001", "V03-DM-001", "V03-DM-004"), "V03-SEND-001"),
             )
         ),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -43,6 +45,15 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "artifact": ("artifactId", "parts"),
     "statusUpdate": ("taskId", "contextId", "status"),
     "artifactUpdate": ("taskId", "contextId", "artifact"),
+}
+# The schema's own of 0.3 (version 0.3.0, a2a.json); kinds, states, roles, files and data have rules that want them too.
+_OLD_REQUIRED: Mapping[str, tuple[str, ...]] = {
+    "task": ("id", "contextId", "status"),
+    "message": ("messageId", "parts"),
+    "artifact": ("artifactId", "parts"),
+    "statusUpdate": ("taskId", "contextId", "status", "final"),
+    "artifactUpdate": ("taskId", "contextId", "artifact"),
+    "text": ("text",),
 }
 # The oneof of a Part.
 CONTENTS = ("text", "raw", "url", "data")
@@ -140,11 +151,37 @@ def _timestamps(status: Node) -> Wrong:
         yield "timestamp", f"timestamp {found!r}"
 
 
+@_of("status")
+def _old_timestamps(status: Node) -> Wrong:
+    found = status.value.get("timestamp")
+    if found is not None and not (isinstance(found, str) and _is_iso_8601(found)):
+        yield "timestamp", f"timestamp {found!r}"
+
+
+def _is_iso_8601(text: str) -> bool:
+    # Python takes any character between date and time.
+    with contextlib.suppress(ValueError):
+        return bool(datetime.fromisoformat(text)) and "T" in text
+    return False
+
+
 @_of()
 def _required(node: Node) -> Wrong:
     yield from _absent(node, _REQUIRED.get(node.kind, ()))
     if node.kind == "response" and "tasks" in node.value:
         yield from ((name, f"{name} is missing") for name in _LIST if name not in node.value)
+
+
+def _old_required(*but: str) -> Rule:
+    def wrong(node: Node) -> Wrong:
+        kind = str(node.value.get("kind")) if node.kind == "part" else node.kind
+        for name in _OLD_REQUIRED.get(kind, ()):
+            # An empty list or text is one; an empty id is none.
+            if name not in but and node.value.get(name) in ((None,) if name == "text" else (None, "")):
+                what = "is missing" if name not in node.value else f"is {node.value[name]!r}"
+                yield name, f"{name} of {_a(node.kind)} {what}"
+
+    return _of()(wrong)
 
 
 @_of("message")
@@ -232,14 +269,17 @@ RULES: Mapping[str, Rule] = {
     "V03-DM-001": _old_kinds,
     "V03-DM-002": _all_of(_missing("status", "state"), _one_of("status", "state", OLD_STATES)),
     "V03-DM-003": _all_of(_missing("message", "role"), _one_of("message", "role", frozenset({"user", "agent"}))),
-    "V03-DM-004": _missing("task", "id", "contextId", "status"),
+    "V03-DM-004": _old_required(),
     "V03-DM-005": _old_files("bytes", "uri"),
     "V03-DM-006": _old_data,
     "V03-DM-007": _CAMEL,
+    "V03-DM-008": _old_timestamps,
 }
 OLD_PROTO_RULES: Mapping[str, Rule] = {
     "V03-DM-002": _all_of(_missing("status", "state"), _one_of("status", "state", _OLD_PROTO_STATES)),
     "V03-DM-003": _all_of(_missing("message", "role"), _one_of("message", "role", ROLES)),
+    # protobuf leaves out what is empty or false.
+    "V03-DM-004": _old_required("parts", "final"),
     "V03-DM-005": _old_files("fileWithBytes", "fileWithUri"),
 }
 """In place of :data:`RULES` where 0.3 is not spoken as JSON-RPC but as its proto file has it."""

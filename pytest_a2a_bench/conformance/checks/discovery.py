@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
+from typing import Any
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.conformance import fixtures
@@ -24,6 +25,9 @@ async def interface_is_true(ctx: Context) -> None:
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
         found = f"{absent}: {reply.describe()}" if absent else reply.describe()
         fix = "the agent card names this address: correct it there, or what stands before the agent" if absent else ""
+        for other in ("JSONRPC", "HTTP+JSON") if absent else ():
+            if other != ctx.binding and await ctx.session.speaks(binding=other):
+                fix = f"{other} is spoken there: correct the binding that the agent card names for this address"
         pointer = "/supportedInterfaces" if ctx.version != "0.3" else ""
         ctx.fail(found, reply, expected=wanted, pointer=pointer, fix=fix)
 
@@ -61,7 +65,8 @@ async def extended(ctx: Context) -> WireReply:
     """Return the extended card, fetched with the user's credentials; skip where there is none to be had."""
     # Shared: the card of a paid agent may be behind a rate limit.
     reply = await ctx.shared("extended-card", lambda: ctx.call(OPERATION, {}))
-    if reply.may_be("ExtendedAgentCardNotConfiguredError"):
+    # Which 1.0 allows of an agent whose card declares one.
+    if ctx.version != "0.3" and reply.may_be("ExtendedAgentCardNotConfiguredError"):
         ctx.skip("the agent has no extended card configured")
     if reply.is_refused and not ctx.target.auth:
         ctx.skip("the extended card needs credentials, and none were given")
@@ -89,8 +94,9 @@ async def card_is_valid(ctx: Context) -> None:
     """The extended card is a complete and valid agent card, or by another requirement one without credentials."""
     reply = await extended(ctx)
     # Defects of the public card are reported there.
-    known = {(f.rule, f.pointer) for f in check_card(ctx.target.card, url=ctx.target.url)}
-    for finding in check_card(ctx.needed(reply, OPERATION, "XCARD-002").result, url=ctx.target.url):
+    rules: dict[str, Any] = {"url": ctx.target.url, "version": ctx.version}
+    known = {(f.rule, f.pointer) for f in check_card(ctx.target.card, **rules)}
+    for finding in check_card(ctx.needed(reply, OPERATION, "XCARD-002").result, **rules):
         is_judged = finding.severity == "error" and (finding.rule, finding.pointer) not in known
         if finding.rule == SECRETS_RULE if ctx.requirement.id == "XCARD-006" else is_judged:
             found = f"{finding.rule}: {finding.found}"

@@ -72,6 +72,7 @@ RULES: Mapping[str, Callable[[Sequence[Any]], list[Problem]]] = {
     "STREAM-007": one_member,
     "STREAM-008": ids_agree,
     "STREAM-015": nothing_after_terminal,
+    "V03-STREAM-005": ids_agree,
 }
 
 

@@ -191,12 +191,19 @@ class Member(NamedTuple):
 
 
 def nodes(result: Any) -> Iterator[Node]:
-    """Yield the objects of a result; a bare task (GetTask) is known by its ``status``, an update by its ``taskId``."""
+    """Yield the objects of a result; one of 0.3 is known by its ``kind``, a bare task by its ``status``."""
     if isinstance(result, Mapping):
         yield from _descend(_bare_kind(result), result, "", "")
 
 
+KINDS = {"status-update": "statusUpdate", "artifact-update": "artifactUpdate", "task": "task", "message": "message"}
+"""``kind`` of 0.3 -> the member of a StreamResponse."""
+
+
 def _bare_kind(result: Mapping[str, Any]) -> str:
+    # Whatever else is missing.
+    if kind := KINDS.get(str(result.get("kind"))):
+        return kind
     # A page of ListTasks has tasks, so it counts as a wrapper, too.
     if any(name in result for name in _CHILDREN["response"]):
         return "response"

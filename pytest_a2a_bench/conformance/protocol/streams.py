@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import as_list, as_object, as_objects, as_text
 from pytest_a2a_bench.a2a.codec import TERMINAL
-from pytest_a2a_bench.conformance.protocol.payloads import state_of, task_in
+from pytest_a2a_bench.conformance.protocol.payloads import KINDS, state_of, task_in
 from pytest_a2a_bench.text import one_line
 
 MEMBERS = ("task", "message", "statusUpdate", "artifactUpdate")
-_KINDS = {"status-update": "statusUpdate", "artifact-update": "artifactUpdate", "task": "task", "message": "message"}
 # 0.3's HTTP+JSON and gRPC call the message so.
 _ALIASES = {"msg": "message"}
 
@@ -68,7 +67,7 @@ def read_event(raw: Any) -> StreamEvent:
     members = tuple(name for name in MEMBERS if isinstance(named.get(name), Mapping) and named[name])
     if members:
         return StreamEvent(members[0], named[members[0]], members)
-    kind = _KINDS.get(str(raw.get("kind")), "")
+    kind = KINDS.get(str(raw.get("kind")), "")
     return StreamEvent(kind, raw if kind else {}, ())
 
 
@@ -131,14 +130,13 @@ def order_of_kinds(raws: Sequence[Any]) -> list[Problem]:
 
 
 def ids_agree(raws: Sequence[Any]) -> list[Problem]:
-    """Find updates whose taskId or contextId is not that of the first Task."""
+    """Find updates whose taskId or contextId is not that of the first Task, or update, where there is no Task."""
     events = read_events(raws)
-    first = next((event for event in events if event.kind == "task"), None)
-    if first is None:
-        return []
+    several = [event for event in events if event.kind.endswith("Update")]
+    first = next((event for event in events if event.kind == "task"), next(iter(several), None))
     problems = []
     for number, event in enumerate(events):
-        if event.kind not in ("statusUpdate", "artifactUpdate"):
+        if first is None or event not in several:
             continue
         for name, value, wanted in (
             ("taskId", event.task_id, first.task_id),

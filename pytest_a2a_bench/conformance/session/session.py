@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Container, Mapping
@@ -193,13 +194,20 @@ class Session:
         return None
 
     async def _spoken_instead(self) -> str:
-        other = Session(replace(self.target, version="1.0" if self.target.version == "0.3" else "0.3"))
+        version = "1.0" if self.target.version == "0.3" else "0.3"
+        return version if await self.speaks(version=version) else ""
+
+    async def speaks(self, **changes: Any) -> bool:
+        """Return whether another version or binding is spoken at this address: it says that a task is not found."""
+        other = Session(replace(self.target, **changes))
         try:
             reply = await other.ask("GetTask", {"id": str(uuid.uuid4())})
         finally:
             await other.close(0)
-        error = reply.error if reply is not None else None
-        return other.target.version if error is not None and error.name == "TaskNotFoundError" else ""
+        if reply is None or reply.error is None or reply.error.name:
+            return reply is not None and reply.error is not None and reply.error.name == "TaskNotFoundError"
+        # Errors of 0.3's HTTP+JSON have no name; those of a web server name at most the path, /tasks.
+        return reply.may_be("TaskNotFoundError") and bool(re.search(r"\btask\b", reply.error.message, re.IGNORECASE))
 
     async def _learn_form(self) -> None:
         """Find out which JSON an HTTP+JSON interface of 0.3 takes, by a message to a task that does not exist.

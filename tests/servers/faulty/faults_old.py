@@ -88,6 +88,8 @@ OLD_FAULTS: dict[str, Fault] = {
     "old-roles": _with("role", _role),
     "old-task-no-context": _with("status", lambda found: found.pop("contextId", None) if "id" in found else None),
     "old-task-no-id": _with("status", lambda found: found.pop("id", None)),
+    "old-update-no-context": _with("artifact", lambda found: found.pop("contextId", None)),
+    "old-timestamps": _with("timestamp", lambda found: found.update(timestamp=1_767_225_600)),
     "old-file-both": _with("file", _bytes_and_uri),
     "old-file-empty": _with(
         "file", lambda found: found.update(file=dropped(found["file"], "bytes", "uri", "fileWithBytes", "fileWithUri"))
