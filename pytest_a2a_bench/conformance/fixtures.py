@@ -78,12 +78,12 @@ async def _first_task(ctx: Context, own: str) -> Mapping[str, Any]:
     task = task_in(result)
     if task is None:
         ctx.skip_without_task("the scenario task", read_event(result).kind)
-    if not task.get("id"):
-        ctx.skip(f"the task has no id, which {'V03-DM-004' if ctx.version == '0.3' else 'DM-001'} judges")
     if state_of(task) not in TERMINAL:
         # An ordinary prompt that takes longer than this makes no fixture for a hundred checks.
         later = ctx.needed(await ctx.wait_for_task(str(task.get("id"))), "GetTask")
         task = task_in(later.result) or task
+    if not task.get("id"):
+        ctx.skip(f"the task has no id, which {'V03-DM-004' if ctx.version == '0.3' else 'DM-001'} judges")
     if state_of(task) in TERMINAL:
         return task
     state = spelled_state(task)

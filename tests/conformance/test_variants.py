@@ -156,7 +156,7 @@ LIBERTIES: dict[str, tuple[Fault, set[str]]] = {
     "kinds over HTTP+JSON": (
         Fault(version="0.3", switches=frozenset({"kinds-over-http"}), card=_at_v1),
         {entry.id for entry in load_requirements("0.3") if "HTTP+JSON" in entry.bindings and entry.check}
-        - {"V03-AUTH-001", "V03-STREAM-004", "V03-PUSH-004"},
+        - {"V03-AUTH-001", "V03-AUTH-002", "V03-XCARD-002", "V03-STREAM-004", "V03-PUSH-004"},
     ),
     # Section 12.7: a binding of its own has a URL of its own.
     "binding of its own": (Fault(card=_with_own_binding), {"CARD-007"}),
