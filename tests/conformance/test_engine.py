@@ -13,6 +13,7 @@ from faulty.store import Record
 from faulty_server import serve_faulty
 from judged import collect, planned_for
 from mutation import targets
+from one_test import in_one_test
 
 from pytest_a2a_bench.a2a.codec import TERMINAL
 from pytest_a2a_bench.conformance import checks, engine
@@ -23,7 +24,7 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.engine import run_check, run_checks
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult, Exchange, Planned
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, rest_call, to_v03_params
-from pytest_a2a_bench.conformance.protocol.payloads import members, state_of
+from pytest_a2a_bench.conformance.protocol.payloads import members, message_in, state_of, task_in
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.target import Target, declared, targets_of
@@ -343,6 +344,22 @@ def test_spelling_of_0_3() -> None:
     assert "parts" not in rest["message"]
     assert to_v03_params("GetTask", {"id": "1"}, "GRPC") == {"name": "tasks/1"}
     assert params["configuration"] == {"returnImmediately": True}
+
+
+@in_one_test(
+    ("result", "is_task", "is_message"),
+    [
+        ({"id": "1", "status": {}}, True, False),
+        ({"kind": "task"}, True, False),
+        ({"id": "1"}, False, False),
+        ({"id": "1", "status": {}, "taskId": "1"}, False, False),
+        ({"kind": "message"}, False, True),
+        ({"messageId": "1"}, False, True),
+    ],
+)
+def test_tasks_and_messages_of_both_versions(result: Any, is_task: bool, is_message: bool) -> None:
+    assert (task_in(result) is result, message_in(result) is result) == (is_task, is_message)
+    assert task_in({"task": result}) == message_in({"message": result}) == message_in({"msg": result}) == result
 
 
 def test_scenarios_are_defaults_or_from_a_file(tmp_path: Path) -> None:
