@@ -86,60 +86,30 @@ def test_a_floor_that_is_not_kept_is_exactly_one_failure(desk: Bench) -> None:
     assert not cache.exists() or "a2a/gate" not in cache.read_text()
 
 
+BODIES = (
+    ("assert trial.success", "MISSED (missed: reward 0"),
+    ("assert (\n        trial.success is True\n    )", "MISSED"),
+    ("check(trial)", "MISSED"),
+    ("assert trial.turns < 1", "FAILED"),
+    ("assert trial.reward == 1", "FAILED"),
+    ("assert trial.success and trial.turns < 1", "FAILED"),
+    ("raise ValueError('mine')", "FAILED"),
+    ("other = types.SimpleNamespace(success=False)\n    assert other.success", "FAILED"),
+)
+
+
 def test_only_the_plain_assertion_is_a_miss(desk: Bench) -> None:
-    desk.makepyfile(
-        test_desk="""
-        import pytest
-        def check(result):
-            assert result.success, "with a message"
-        @pytest.mark.desk("front", tasks="bad-h", label="a")
-        def test_plain(trial):
-            assert trial.success
-        @pytest.mark.desk("front", tasks="bad-h", label="b")
-        def test_is_true(trial):
-            assert (
-                trial.success is True
-            )
-        @pytest.mark.desk("front", tasks="bad-h", label="c")
-        def test_helper(trial):
-            check(trial)
-        @pytest.mark.desk("front", tasks="bad-h", label="d")
-        def test_turns(trial):
-            assert trial.turns < 1
-        @pytest.mark.desk("front", tasks="bad-h", label="e")
-        def test_reward(trial):
-            assert trial.reward == 1
-        @pytest.mark.desk("front", tasks="bad-h", label="f")
-        def test_both(trial):
-            assert trial.success and trial.turns < 1
-        @pytest.mark.desk("front", tasks="bad-h", label="g")
-        def test_raises(trial):
-            raise ValueError("mine")
-        @pytest.mark.desk("front", tasks="bad-h", label="h")
-        def test_other_object(trial):
-            class Other: success = False
-            other = Other()
-            assert other.success
-        @pytest.mark.desk("front", tasks="ok-*", label="i")
-        def test_good(trial):
-            assert trial.success
-        """
-    )
+    source = "import types\nimport pytest\ndef check(result):\n    assert result.success, 'with a message'\n"
+    for number, (body, _) in enumerate(BODIES):
+        source += (
+            f"@pytest.mark.desk('front', tasks='bad-h', label='{number}')\ndef test_{number}(trial):\n    {body}\n"
+        )
+    source += "@pytest.mark.desk('front', tasks='ok-*')\ndef test_good(trial):\n    assert trial.success\n"
+    desk.makepyfile(test_desk=source)
     result = desk("--a2a-min-pass=0.1", "-v")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(
-        [
-            "*::test_plain* MISSED (missed: reward 0*",
-            "*::test_is_true* MISSED*",
-            "*::test_helper* MISSED*",
-            "*::test_turns* FAILED*",
-            "*::test_reward* FAILED*",
-            "*::test_both* FAILED*",
-            "*::test_raises* FAILED*",
-            "*::test_other_object* FAILED*",
-            "a2a/gate::min_pass PASSED*",
-        ]
-    )
+    ends = [f"*::test_{number}* {end}*" for number, (_, end) in enumerate(BODIES)]
+    result.stdout.fnmatch_lines([*ends, "a2a/gate::min_pass PASSED*"])
 
 
 @pytest.mark.slow
