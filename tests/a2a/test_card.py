@@ -189,9 +189,7 @@ def serving(*versions: str) -> Callable[[Request], bytes]:
         (["1.0"], "0.3", "1.0", 2),
     ],
 )
-def test_the_card_is_asked_for_as_either_version_does(
-    connect: Connect, served: list[str], wanted: str, found: str, requests: int
-) -> None:
+def test_a_card_in_either_version(connect: Connect, served: list[str], wanted: str, found: str, requests: int) -> None:
     with raw_agent(serving(*served), {}) as agent:
         connection = connect(agent.url, protocol=wanted)
         assert [i.version for i in connection.card().interfaces] == [found]

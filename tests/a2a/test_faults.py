@@ -276,9 +276,7 @@ def test_a_body_without_end_is_left_at_the_turn_limit(
     ],
     ids=["body", "event", "bomb"],
 )
-def test_what_is_huge_is_dropped_early(
-    serve: Serve, connect: Connect, head: bytes, piece: bytes, streaming: str
-) -> None:
+def test_what_is_huge_is_dropped(serve: Serve, connect: Connect, head: bytes, piece: bytes, streaming: str) -> None:
     def huge(_: Request) -> Iterator[bytes]:
         yield head
         for _number in range(1600):
@@ -412,9 +410,7 @@ def test_stream_that_stays_open_after_the_answer_is_left(serve: Serve, connect: 
         (True, "SendStreamingMessage", ["SendStreamingMessage", "SendMessage", "SendMessage"]),
     ],
 )
-def test_auto_streams_where_the_card_says_so(
-    serve: Serve, connect: Connect, can: bool, refuses: str, methods: list[str]
-) -> None:
+def test_auto_streams_by_the_card(serve: Serve, connect: Connect, can: bool, refuses: str, methods: list[str]) -> None:
     def answer(request: Request) -> Any:
         if request.json["method"] == refuses:
             return response({"error": {"code": -32004, "message": "not that"}})
@@ -456,9 +452,7 @@ def test_token_is_withheld_from_another_origin(serve: Serve, connect: Connect, t
         ("307 Temporary Redirect", "/rpc", "redirects"),
     ],
 )
-def test_redirects_elsewhere_and_in_a_circle_are_not_followed(
-    serve: Serve, connect: Connect, status: str, location: str, complaint: str
-) -> None:
+def test_redirects_not_followed(serve: Serve, connect: Connect, status: str, location: str, complaint: str) -> None:
     stranger = serve(fine)
     agent = serve(lambda _: response("", status, Location=location.replace("STRANGER", stranger.url)))
     with pytest.raises(ProtocolError, match=complaint):

@@ -96,9 +96,7 @@ def shown(session: AgentSession, error: BaseException | None = None) -> str:
 
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_an_echoed_token_is_hidden(
-    connect: Connect, caplog: pytest.LogCaptureFixture, scheme: str, answer: str
-) -> None:
+def test_echoed_tokens_are_hidden(connect: Connect, caplog: pytest.LogCaptureFixture, scheme: str, answer: str) -> None:
     caplog.set_level(logging.DEBUG)
     with raw_agent(ANSWERS[answer]) as agent:
         with_scheme(agent, scheme)

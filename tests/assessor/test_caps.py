@@ -129,9 +129,7 @@ def test_a_cancellation_leaves_results_and_no_connection(tmp_path: Path, domain:
 
 
 @pytest.mark.parametrize("domain", ["mock", "conformance"])
-def test_a_cancellation_waits_for_no_card(
-    tmp_path: Path, oracle_url: str, monkeypatch: pytest.MonkeyPatch, domain: str
-) -> None:
+def test_canceling_needs_no_card(tmp_path: Path, oracle_url: str, monkeypatch: pytest.MonkeyPatch, domain: str) -> None:
     for module, name in ((client, "_CARD_SECONDS"), (assessment, "_ANSWER_SECONDS")):
         monkeypatch.setattr(module, name, 300.0)
     terms = Terms(tmp_path / "r", guard=LOCAL, at_once=1)

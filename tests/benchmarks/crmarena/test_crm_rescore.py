@@ -54,9 +54,7 @@ def test_every_reward_is_found_again_whatever_it_was_held_with(
     ]
 
 
-def test_another_reward_and_other_data_are_reported_apart(
-    run_trials: RunTrials, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reward_and_data_are_apart(run_trials: RunTrials, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changed, elsewhere = run_trials("oracle", settings(), keys(tasks=FEW[:2]))
     changed = dataclasses.replace(changed, reward_info=Reward(0.0, ("exact_match",)))
     source = {**elsewhere.provenance["source"], "name": "theirs"}
@@ -69,9 +67,7 @@ def test_another_reward_and_other_data_are_reported_apart(
     assert main(["gate", "--rescore", str(write_run(tmp_path / "one", [changed]))]) == 1
 
 
-def test_data_that_are_gone_are_named(
-    run_trials: RunTrials, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lost_data_are_named(run_trials: RunTrials, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (held,) = run_trials("noop", settings(), keys(tasks=FEW[:1]))
     gone = dataclasses.replace(held, key=dataclasses.replace(held.key, domain="b2b"))
     directory = write_run(tmp_path / "run", [gone])

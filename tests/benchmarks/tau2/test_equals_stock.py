@@ -99,9 +99,7 @@ def test_a_changed_conversation_differs(change: Change, said: str, held: TrialRe
     assert any(said in line for line in found), found
 
 
-def test_an_evaluation_of_ours_that_goes_wrong_is_found(
-    run_trials: RunTrials, stock: StockTau2, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_evaluation_is_found(run_trials: RunTrials, stock: StockTau2, monkeypatch: pytest.MonkeyPatch) -> None:
     real = evaluate.evaluate
     monkeypatch.setattr(evaluate, "evaluate", lambda *args: dataclasses.replace(real(*args), value=1.0))
     [result] = run_trials("noop", Settings(), [GOLD_RUN])
@@ -147,9 +145,7 @@ def test_requests_of_the_users_model_are_the_same(run_trials: RunTrials, monkeyp
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("judged_task")
-def test_a_judges_answers_decide_and_its_requests_are_compared(
-    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, stock: StockTau2
-) -> None:
+def test_a_judges_answers_decide(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, stock: StockTau2) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     assertions = index.load_task_json("mock", JUDGED.task_id)["evaluation_criteria"]["nl_assertions"]
     met = [{"expectedOutcome": text, "reasoning": "r", "metExpectation": i == 0} for i, text in enumerate(assertions)]

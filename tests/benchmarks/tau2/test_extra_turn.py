@@ -246,9 +246,7 @@ def test_it_is_bounded_as_any_turn_and_breaking_in_it_costs_nothing(tmp_path: Pa
     ],
     ids=["new-context", "ended-task", "same-task", "a-task-a-turn"],
 )
-def test_an_agent_that_begins_anew_proves_nothing(
-    tmp_path: Path, contexts: list[str], tasks: list[str], state: str, note: str
-) -> None:
+def test_a_new_start_is_no_proof(tmp_path: Path, contexts: list[str], tasks: list[str], state: str, note: str) -> None:
     turns = len(contexts)
     many = itertools.count()
 

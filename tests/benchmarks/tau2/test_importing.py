@@ -50,9 +50,7 @@ def submitted(folder: Path, content: dict[str, Any]) -> Path:
 
 
 @in_one_test("layout", [whole, apart, submitted])
-def test_every_layout_is_read_to_the_same_trials(
-    some: list[TrialResult], written: dict[str, Any], tmp_path: Path, layout: Any
-) -> None:
+def test_every_layout_is_read(some: list[TrialResult], written: dict[str, Any], tmp_path: Path, layout: Any) -> None:
     theirs = tmp_path / layout.__name__
     theirs.mkdir()
     found = files.read(layout(theirs, written))

@@ -157,7 +157,7 @@ def test_several_judgements_decide_by_majority_and_their_spread_is_kept(run_tria
 
 
 @pytest.mark.usefixtures("judged_task")
-def test_stored_conversations_are_judged_again_by_majority(
+def test_stored_ones_are_judged_again(
     run_trials: RunTrials, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers = [verdict(True, False), verdict(True, False), verdict(True, True), verdict(True, True)]

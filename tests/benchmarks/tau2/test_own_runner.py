@@ -291,9 +291,7 @@ def test_both_sides_are_agents(agent: str, user: FakeLLM, tmp_path: Path) -> Non
         (("run", "mock", "--agent-a2a-endpoint", "http://a.test", "--agent-a2a-timeout", "soon"), "soon"),
     ],
 )
-def test_impossible_arguments_are_reported_in_one_line(
-    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_impossible_arguments(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tau2", *arguments]) == 2
     shown = capsys.readouterr().err
     assert message in shown

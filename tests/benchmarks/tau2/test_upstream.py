@@ -239,7 +239,7 @@ def judged_key(domain: str) -> TrialKey:
 
 @pytest.mark.parametrize("domain", ["retail", BANKING])
 @pytest.mark.parametrize("met", [True, False])
-def test_the_judge_decides_over_http(
+def test_a_judge_decides_by_http(
     domain: str, met: bool, run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "scripted")

@@ -54,9 +54,7 @@ def compare(run_trials: RunTrials, url: str, spec: str, every: list[TrialKey]) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("domain", "count"), [("mock", 1), ("telecom", 2)])
-def test_the_same_user_behind_a2a_comes_to_the_same(
-    run_trials: RunTrials, users: tuple[str, Speaker], domain: str, count: int
-) -> None:
+def test_the_same_user_behind_a2a(run_trials: RunTrials, users: tuple[str, Speaker], domain: str, count: int) -> None:
     url, speaker = users
     for result in compare(run_trials, url, "oracle", some_keys(domain, count)):
         (party,) = result.parties
