@@ -29,9 +29,11 @@ def test_the_catalogue_is_complete_and_well_formed(version: str, least: int) -> 
         assert row.bindings == ("card",) or set(row.bindings) <= set(BINDINGS)
 
 
-def test_ids_are_unique_over_both_versions() -> None:
+def test_ids_are_unique_over_both_versions_and_those_that_checks_name_exist() -> None:
     ids = [r.id for version in ("1.0", "0.3") for r in load_requirements(version)]
     assert len(set(ids)) == len(ids)
+    sources = "".join(path.read_text(encoding="utf-8") for path in Path(asking_module.__file__).parent.glob("*.py"))
+    assert set(re.findall(r"\b(?:V03-)?[A-Z]+-\d{3}\b", sources)) <= set(ids)
 
 
 def test_one_requirement_is_found_by_id() -> None:

@@ -1,5 +1,4 @@
 import asyncio
-import json
 import socket
 import threading
 import time
@@ -69,7 +68,9 @@ def test_chunked_bodies_and_expectations() -> None:
         head = b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
         answer = await raw(receiver, head + b'4;x=y\r\n{"a"\r\n3\r\n:1}\r\n0\r\n\r\n')
         assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
-        assert json.loads(hook.deliveries[0].body) == {"a": 1}
+        assert hook.deliveries[0].json == {"a": 1}
+        assert await raw(receiver, b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n{")
+        assert hook.deliveries[1].json is None
 
     run(scenario)
 
