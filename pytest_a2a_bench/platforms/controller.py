@@ -144,13 +144,15 @@ class ControlledAgent:
 
     async def _find_card(self, client: httpx.AsyncClient) -> None:
         while self.state == STARTING:
-            for path in (CARD_PATH, LEGACY_CARD_PATH):
-                with contextlib.suppress(httpx.HTTPError, ValueError):
+            # An agent that does not answer in time is asked again, and not at the old path, where it may have no card.
+            with contextlib.suppress(httpx.HTTPError):
+                for path in (CARD_PATH, LEGACY_CARD_PATH):
                     answer = await client.get(f"http://{HOST}:{self.port}{path}")
-                    if self.state == STARTING and answer.status_code == 200 and isinstance(answer.json(), dict):
-                        card = json.loads(rewrite_card(answer.content, self.url, is_loopback))
-                        self._card = json.dumps(card, indent=2, ensure_ascii=False)
-                        self._become(RUNNING)
+                    with contextlib.suppress(ValueError):
+                        if self.state == STARTING and answer.status_code == 200 and isinstance(answer.json(), dict):
+                            card = json.loads(rewrite_card(answer.content, self.url, is_loopback))
+                            self._card = json.dumps(card, indent=2, ensure_ascii=False)
+                            self._become(RUNNING)
             await asyncio.sleep(0.2)
 
     async def _await_end(self, process: Process) -> None:

@@ -3,8 +3,9 @@
     python kept_agent.py [WORD...]
 
 ``crash`` ends with 3 at once, ``slow:N`` begins to listen after N seconds, ``deaf`` ignores SIGTERM, ``daemon`` leaves
-a process in a session of its own, ``loud`` writes a lot. It answers GET /echo with what it was asked, POST /echo with
-the body, GET /sse with three events of which the second waits for /go, GET /hang never, and GET /big with 8 MiB.
+a process in a session of its own, ``loud`` writes a lot, ``shy`` does not answer the first request. It answers GET
+/echo with what it was asked, POST /echo with the body, GET /sse with three events of which the second waits for /go,
+GET /hang never, and GET /big with 8 MiB.
 """
 
 import json
@@ -38,7 +39,10 @@ CARD = {
 class Kept(Handler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        if path == "/.well-known/agent-card.json":
+        if "shy" in sys.argv and not GO.is_set():
+            GO.set()
+            self.close_connection = True
+        elif path == "/.well-known/agent-card.json":
             self.answer(200, json.dumps(CARD).encode())
         elif path == "/sse":
             self._stream()

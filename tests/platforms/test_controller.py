@@ -81,6 +81,11 @@ class TestTelling:
         assert message["agent_card"] == "File not found."
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
 
+    def test_a_card_that_is_not_answered_is_asked_for_again_and_not_at_another_path(self, control: Control) -> None:
+        at = control("shy")
+        at.wait("running")
+        assert json.loads(at.described()["agent_card"])["name"] == "kept"
+
     @pytest.mark.slow
     def test_an_agent_that_crashes_says_why_and_each_reset_tries_again(self, control: Control) -> None:
         at = control("crash")
