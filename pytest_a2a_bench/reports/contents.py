@@ -120,9 +120,7 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
             *about_baseline,
             *(f"This file cannot be read: {text}." for text in unreadable.values()),
         ],
-        unfinished=_unfinished(asked, trials)
-        if asked is not None and (found is None or found.trials.cut_short)
-        else (),
+        unfinished=_unfinished(asked, found, trials),
         unreadable=tuple(unreadable.values()),
         made_at=now(),
     )
@@ -172,14 +170,15 @@ def _verdict(
         return None, [f"The verdict in {VERDICT_FILE} is of an earlier run than the last one here, and is not shown."]
     if found.run_id not in runs:
         return None, [f"The verdict in {VERDICT_FILE} is of another run than these trials, and is not shown."]
-    notes = []
-    if found.trials.not_run:
-        notes.append(f"Of the run, {count(found.trials.not_run, 'trial')} more had not begun when it was stopped.")
-    return found, notes
+    return found, []
 
 
-def _unfinished(asked: manifest.Manifest, trials: list[TrialResult]) -> list[str]:
-    """Describe how much of the last run is missing where no verdict does: it goes on, or was stopped."""
+def _unfinished(asked: manifest.Manifest | None, found: StoredVerdict | None, trials: list[TrialResult]) -> list[str]:
+    """Describe how much of the last run is missing: it goes on, or was stopped."""
+    if found is not None and found.trials.not_run:
+        return [f"Of the run, {count(found.trials.not_run, 'trial')} more had not begun when it was stopped."]
+    if asked is None or (found is not None and not found.trials.cut_short):
+        return []
     own = [r for r in trials if r.run_id in asked.runs]
     absent = len(set(asked.keys) - {str(r.key) for r in own})
     if not absent:
