@@ -443,6 +443,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[str]:
     for title, names in (
         ("only in the baseline", comparison.only_before),
         ("only in this run", comparison.only_after),
+        ("changed, and not compared", comparison.changed),
         ("could not be evaluated in one of the runs", comparison.errored),
     ):
         if names:

@@ -38,7 +38,7 @@ NO_CONDITIONS = frozenset(
     # Estimates tokens and costs, which no reward depends on.
     | {"agent_model"}
     # Of a task, or of the machine that it ran on; what was chosen in the end is a condition.
-    | {"user_judgement", "given_messages", "retrieval_why"}
+    | {"user_judgement", "given_messages", "retrieval_why", "task_version"}
 )
 """Members of a result's provenance that do not make two numbers incomparable where they differ. Any other does, also
 one that only its benchmark knows: forgetting to name one here costs a comparison, never a wrong one. Tasks are paired
@@ -63,11 +63,13 @@ class TaskRecord:
     :param outcomes: whether each evaluated trial succeeded, in the order of the trials.
     :param errors: trials that could not be evaluated (infrastructure, evaluator, harness), or that are missing; skipped
         ones do not count.
+    :param version: which one it is, where tasks change one by one; empty where that is not known.
     """
 
     outcomes: tuple[Annotated[int, Limits((("ge", 0), ("le", 1)))], ...] = ()
     # Each is taken for a miss where the worst is asked for, which takes memory.
     errors: Annotated[int, Limits((("ge", 0), ("lt", 1_000_000)))] = 0
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +152,12 @@ class Baseline(StoredBaseline):
         whole = BASELINE.to_json(self)
         for name in ("source", "absent", "notes"):
             del whole[name]
-        tasks = sorted(self.tasks.items())
-        return {**whole, "tasks": {n: {"outcomes": [*map(int, t.outcomes)], "errors": t.errors} for n, t in tasks}}
+        whole["tasks"] = {
+            name: {"outcomes": [*map(int, task.outcomes)], "errors": task.errors}
+            | ({"version": task.version} if task.version else {})
+            for name, task in sorted(self.tasks.items())
+        }
+        return whole
 
     @classmethod
     def of(cls, results: Iterable[TrialResult], source: str = "") -> Baseline:
@@ -164,15 +170,17 @@ class Baseline(StoredBaseline):
         costs = [r.cost for r in evaluated if r.cost is not None]
         outcomes: dict[str, list[bool]] = defaultdict(list)
         errors: dict[str, int] = defaultdict(int)
+        versions: dict[str, str] = {}
         for result in every:
             name = task_name(result.key)
+            versions[name] = str(result.provenance.get("task_version") or versions.get(name, ""))
             if result.status == "evaluated":
                 outcomes[name].append(result.success)
             # A skipped trial was not tried for want of a judge, and is no error.
             elif result.status != "skipped":
                 errors[name] += 1
         return cls(
-            tasks={n: TaskRecord(tuple(outcomes[n]), errors[n]) for n in sorted({*outcomes, *errors})},
+            tasks={n: TaskRecord(tuple(outcomes[n]), errors[n], versions[n]) for n in sorted({*outcomes, *errors})},
             measured=measured_by(every),
             run_ids=tuple(sorted({r.run_id for r in every if r.run_id})),
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -90,6 +90,7 @@ class Comparison:
     :param overall: None where no task was evaluated in both.
     :param tasks: every paired task, the largest drop first.
     :param only_before: tasks that are in the baseline alone; ``only_after`` in this run alone.
+    :param changed: tasks that are in both, and are not the same any more.
     :param errored: tasks that are in both, and of which one run evaluated no trial.
     :param errors_before: trials of common tasks that could not be evaluated; ``errors_after`` in this run.
     :param differences: conditions that differ, so that the numbers do not compare.
@@ -101,6 +102,7 @@ class Comparison:
     tasks: tuple[TaskComparison, ...] = ()
     only_before: tuple[str, ...] = ()
     only_after: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
     errored: tuple[str, ...] = ()
     errors_before: int = 0
     errors_after: int = 0
@@ -120,7 +122,9 @@ def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -
     """
     # Tasks that were only planned have no place on either side.
     old, new = _tried(before), _tried(after)
-    common = sorted(set(old) & set(new), key=numbered)
+    both = sorted(set(old) & set(new), key=numbered)
+    changed = {name for name in both if "" != old[name].version != new[name].version != ""}
+    common = [name for name in both if name not in changed]
     # Pairing needs an outcome on both sides; what errored in one is named.
     names = [name for name in common if old[name].outcomes and new[name].outcomes]
     pairs = {name: _pair(old[name], new[name]) for name in names}
@@ -138,6 +142,7 @@ def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -
         tasks=tuple(sorted(tasks, key=lambda t: -t.drop)),
         only_before=tuple(sorted(set(old) - set(new), key=numbered)),
         only_after=tuple(sorted(set(new) - set(old), key=numbered)),
+        changed=tuple(name for name in both if name in changed),
         errored=tuple(name for name in common if name not in pairs),
         errors_before=sum(old[name].errors for name in common),
         errors_after=sum(new[name].errors for name in common),
@@ -151,7 +156,9 @@ def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -
 def passes_at_worst(before: Baseline, after: Baseline, allowed: float, level: float = inference.LEVEL) -> bool:
     """Return whether the drop is within the allowance even if each trial that could not be evaluated is a miss."""
     # For the run that is judged only: the baseline's errors would hide a drop if they were misses.
-    worst = {name: TaskRecord((*r.outcomes, *(False,) * r.errors)) for name, r in after.tasks.items()}
+    worst = {
+        name: dataclasses.replace(r, outcomes=(*r.outcomes, *(False,) * r.errors)) for name, r in after.tasks.items()
+    }
     group = compare(before, Baseline(worst), level).overall
     return group is not None and judge_drop(group, allowed) == "pass"
 

@@ -266,6 +266,9 @@ class Runner:
         result = make_result(trial, outcome, run_id=self.run_id, data=data, mark=mark)
         if hasattr(self._benchmark(suite), "prompt"):  # other benchmarks decide for themselves what they state
             result = dataclasses.replace(result, provenance={**result.provenance, "prompt": prompt})
+        if (version := getattr(self._benchmark(suite), "task_version", None)) is not None:
+            known = {**result.provenance, "task_version": version(trial.key, self.settings)}
+            result = dataclasses.replace(result, provenance=known)
         return self._conclude(trial, result)
 
     def _conclude(self, trial: Trial, result: TrialResult) -> TrialResult:

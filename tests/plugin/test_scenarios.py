@@ -67,6 +67,9 @@ def test_another_scenario_of_that_name_is_held_anew(shop: Bench) -> None:
     shop("--a2a-resume").assert_outcomes(passed=1)
     (other,) = shop.stored()
     assert other["reused_from"] is None
+    # Nor is it compared with a baseline of the other.
+    versions = [one["provenance"]["task_version"] for one in (first, again, other)]
+    assert versions[0] == versions[1] != versions[2]
 
 
 def test_an_exception_beside_assertions_is_an_error_and_no_verdict(shop: Bench) -> None:

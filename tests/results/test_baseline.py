@@ -178,6 +178,27 @@ def test_a_run_whose_user_is_a_model_is_compared_from_its_files(tmp_path: Path) 
     assert "verdict: pass" in command("gate", directory, "--baseline", directory).out
 
 
+def test_a_task_that_changed_since_the_baseline_is_not_compared(tmp_path: Path) -> None:
+    def of(name: str, versions: tuple[str, ...]) -> Path:
+        measured = [{"user": "scripted", "benchmark": "made 1.0", "task_version": version} for version in versions]
+        return write_run(
+            tmp_path / name, [made_trial(f"made/even/{n}#0", provenance=one) for n, one in enumerate(measured)]
+        )
+
+    before, target = of("before", ("1",) * 60), tmp_path / "b.json"
+    command("gate", before, "--write-baseline", target)
+    changed = of("changed", ("2", *("1",) * 59))
+    for baseline in (before, target):
+        printed = command("gate", changed, "--baseline", baseline).out
+        assert "1.000 now over 59 tasks" in printed
+        assert "1 task changed since the baseline and is not compared" in printed
+        assert "changed, and not compared (1): made/even/0" in printed
+    printed = command("gate", of("other", ("2",)), "--baseline", target, code=1).out
+    assert "no task was evaluated both in this run and in the baseline; 1 task changed since" in " ".join(
+        printed.split()
+    )
+
+
 def test_a_missing_or_empty_baseline_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
         load(tmp_path / "none.json")

@@ -328,6 +328,8 @@ def _comparison_notes(comparison: Comparison) -> str:
     for name, tasks in (("this run", comparison.only_after), ("the baseline", comparison.only_before)):
         if tasks:
             notes.append(f"{count(len(tasks), 'task')} {'is' if len(tasks) == 1 else 'are'} only in {name}.")
+    if comparison.changed:
+        notes.append(f"{count(len(comparison.changed), 'task')} changed between the runs and cannot be compared.")
     if comparison.errored:
         notes.append(f"{count(len(comparison.errored), 'task')} could not be evaluated in one of the runs.")
     return " ".join(notes)

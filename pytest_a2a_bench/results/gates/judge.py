@@ -254,6 +254,7 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
         return GateResult("baseline", "inconclusive", found, f"{text}; {NEW_BASELINE}", refused=True)
     if group is None:
         text = "no task was evaluated both in this run and in the baseline"
+        text += f"; {_changed(comparison)}; {NEW_BASELINE}" if comparison.changed else ""
         return GateResult("baseline", "inconclusive", {"tasks": 0}, text, refused=True)
     decision = trials.decided.get("baseline")
     verdict = judge_drop(group, allowed) if decision is None else decision.verdict
@@ -271,6 +272,8 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
     if comparison.only_before or comparison.only_after:
         only = f"{count(len(comparison.only_before), 'task')}, only now: {len(comparison.only_after)}"
         what += f"; only in the baseline: {only}"
+    if comparison.changed:
+        what += f"; {_changed(comparison)}"
     if comparison.errored:
         what += f"; {count(len(comparison.errored), 'task')} could not be evaluated in one of them"
     # Errors never help: where they could hide a drop nothing is known.
@@ -285,6 +288,11 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
     if verdict == "inconclusive" and not word:
         what += "; they could not show a drop of any size"
     return _decided(GateResult("baseline", verdict, numbers, what, settled=decision is not None, word=word), decision)
+
+
+def _changed(comparison: Comparison) -> str:
+    number = len(comparison.changed)
+    return f"{count(number, 'task')} changed since the baseline and {'is' if number == 1 else 'are'} not compared"
 
 
 def _enough(comparison: Comparison, allowed: float, what: str) -> tuple[int, str]:
