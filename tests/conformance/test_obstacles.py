@@ -115,7 +115,7 @@ def test_a_code_that_is_in_no_table_is_no_refusal_where_no_credentials_are_wante
     assert found["GET-001"].outcome == "error"
 
 
-@pytest.mark.parametrize("served", [0, 3])
+@pytest.mark.parametrize("served", [0, 1])
 def test_an_agent_that_limits_requests_is_an_error_and_no_failure(served: int) -> None:
     asked: list[Request] = []
 
@@ -131,8 +131,7 @@ def test_an_agent_that_limits_requests_is_an_error_and_no_failure(served: int) -
     errors = [r for r in found if r.outcome == "error"]
     assert all("limits requests" in r.reason for r in errors)
     assert (len(errors) > 1) is bool(served)
-    # Only the errors that it does give are judged: they have no details.
-    assert {r.requirement.id for r in found if r.outcome in ("failed", "warned")} <= ({"ERR-003"} if served else set())
+    assert [r.name for r in found if r.outcome in ("failed", "warned")] == []
 
 
 async def slow(seconds: float, methods: tuple[str, ...], timeout: float, groups: set[str]) -> Any:
