@@ -18,8 +18,13 @@ def make_id(prefix: str, number: int) -> str:
     return stem + checksum(stem)
 
 
-def moment(text: str) -> str:
-    return text.replace(" ", "T") + ":00.000+0000"
+def table(ids: list[str], members: str, *rows: tuple[Any, ...]) -> list[Record]:
+    """Return a record for each row: its id, and the members in the row's order, times as Salesforce writes them."""
+    records = [dict(zip(["Id", *members.split()], (id, *row), strict=True)) for id, row in zip(ids, rows, strict=True)]
+    for record in records:
+        for name in {"CreatedDate", "ClosedDate"} & set(record):
+            record[name] = record[name] and record[name].replace(" ", "T") + ":00.000+0000"
+    return records
 
 
 USERS = [make_id("005", n) for n in range(1, 4)]
@@ -36,167 +41,112 @@ ARTICLES = [make_id("ka0", n) for n in range(1, 5)]
 LEADS = [make_id("00Q", n) for n in range(1, 4)]
 
 
-def _user(n: int, first: str, last: str) -> Record:
-    return {
-        "Id": USERS[n],
-        "FirstName": first,
-        "LastName": last,
-        "Alias": first[:1] + last[:3],
-        "Email": f"{first}.{last}@support.example".lower(),
-    }
-
-
-def _account(n: int, name: str, state: str | None, people: str | None, industry: str | None) -> Record:
-    return {
-        "Id": ACCOUNTS[n],
-        "Name": name,
-        "ShippingState": state,
-        "NumberOfEmployees": people,
-        "Industry": industry,
-        "Description": f"About {name}.",
-        "Phone": f"555-010{n}",
-    }
-
-
-def _case(n: int, account: int | None, owner: int, status: str, priority: str, times: tuple[str, str | None]) -> Record:
-    created, closed = times
-    return {
-        "Id": CASES[n],
-        "AccountId": None if account is None else ACCOUNTS[account],
-        "ContactId": CONTACTS[n] if n < 4 else None,
-        "OwnerId": USERS[owner],
-        "Status": status,
-        "Priority": priority,
-        "Subject": f"Case {n} about the pump",
-        "Description": "It is broken.",
-        "CreatedDate": moment(created),
-        "ClosedDate": closed and moment(closed),
-        "IssueId__c": ISSUES[n % 2],
-        "OrderItemId__c": ITEMS[n % 5],
-    }
-
-
-def _deal(n: int, name: str, account: int, amount: str | None, stage: str, close: str) -> Record:
-    return {
-        "Id": DEALS[n],
-        "Name": name,
-        "AccountId": ACCOUNTS[account],
-        "Amount": amount,
-        "StageName": stage,
-        "CloseDate": close,
-        "Probability": str(25 * n),
-        "OwnerId": USERS[n % 3],
-        "CreatedDate": moment(f"2022-0{n + 1}-01 09:30"),
-    }
-
-
-def _task(n: int, what: str | None, status: str, due: str) -> Record:
-    return {
-        "Id": TASKS[n],
-        "WhatId": what,
-        "Status": status,
-        "ActivityDate": due,
-        "Subject": f"Call {n}",
-        "Priority": "High" if n == 0 else "Low",
-        "OwnerId": USERS[n % 2],
-    }
-
-
+INK, CREATED = ("Quill", "Inkworks"), "2023-01-05 08:00"
+LEAD = "FirstName LastName Company IsConverted ConvertedDate CreatedDate OwnerId Phone Email"
 ROWS: dict[str, list[Record]] = {
-    "User": [_user(0, "Ada", "Lund"), _user(1, "Bo", "Ek"), _user(2, "Cleo", "Árnason")],
-    "Account": [
-        _account(0, "Northwind Pumps", "OR", "950", "Energy"),
-        _account(1, "acme tools", "CA", "40", "Machinery"),
-        _account(2, "Zeta 100% Foods", "CA", "1200.0", "Food"),
-        _account(3, "O'Brien & Söhne", "NY", "7", None),
-        _account(4, "Under_score Ltd", None, None, "Energy"),
-    ],
-    "Contact": [
-        {"Id": CONTACTS[n], "FirstName": first, "LastName": last, "AccountId": ACCOUNTS[account], "Email": email}
-        for n, (first, last, account, email) in enumerate(
-            [
-                ("Mia", "Moss", 0, "mia@northwind.example"),
-                ("Ned", "North", 0, "ned@northwind.example"),
-                ("Ola", "Oak", 1, "ola@acme.example"),
-                ("Pia", "Moss", 2, None),
-            ]
-        )
-    ],
+    "User": table(
+        USERS,
+        "FirstName LastName Alias Email",
+        ("Ada", "Lund", "ALun", "ada.lund@support.example"),
+        ("Bo", "Ek", "BEk", "bo.ek@support.example"),
+        ("Cleo", "Árnason", "CÁrn", "cleo.árnason@support.example"),
+    ),
+    "Account": table(
+        ACCOUNTS,
+        "Name ShippingState NumberOfEmployees Industry Description Phone",
+        ("Northwind Pumps", "OR", "950", "Energy", "About Northwind Pumps.", "555-0100"),
+        ("acme tools", "CA", "40", "Machinery", "About acme tools.", "555-0101"),
+        ("Zeta 100% Foods", "CA", "1200.0", "Food", "About Zeta 100% Foods.", "555-0102"),
+        ("O'Brien & Söhne", "NY", "7", None, "About O'Brien & Söhne.", "555-0103"),
+        ("Under_score Ltd", None, None, "Energy", "About Under_score Ltd.", "555-0104"),
+    ),
+    "Contact": table(
+        CONTACTS,
+        "FirstName LastName AccountId Email",
+        ("Mia", "Moss", ACCOUNTS[0], "mia@northwind.example"),
+        ("Ned", "North", ACCOUNTS[0], "ned@northwind.example"),
+        ("Ola", "Oak", ACCOUNTS[1], "ola@acme.example"),
+        ("Pia", "Moss", ACCOUNTS[2], None),
+    ),
     "Case": [
-        _case(0, 0, 0, "Closed", "High", ("2023-01-10 08:00", "2023-01-10 09:30")),
-        _case(1, 0, 1, "Closed", "Low", ("2023-02-05 10:00", "2023-02-07 10:00")),
-        _case(2, 1, 0, "Working", "Medium", ("2023-02-28 23:59", None)),
-        _case(3, 2, 2, "New", "High", ("2023-03-01 00:00", None)),
-        _case(4, 2, 0, "Closed", "Medium", ("2022-12-31 23:59", "2023-01-01 00:00")),
-        _case(5, None, 1, "Working", "Low", ("2023-03-15 12:00", None)),
-        _case(6, 1, 0, "closed", "High", ("2022-03-15 06:45", "2022-06-01 06:45")),
-    ],
-    "Issue__c": [
-        {"Id": ISSUES[0], "Name": "Leak", "Description__c": "Water where it should not be."},
-        {"Id": ISSUES[1], "Name": "Noise", "Description__c": "Louder than a pump should be."},
-    ],
-    "CaseHistory__c": [
-        {
-            "Id": make_id("a04", n),
-            "CaseId__c": CASES[case],
-            "Field__c": field,
-            "OldValue__c": None if old is None else USERS[old],
-            "NewValue__c": None if new is None else USERS[new],
-            "CreatedDate": moment(when),
-        }
-        for n, (case, field, old, new, when) in enumerate(
-            [
-                (0, "Case Creation", None, None, "2023-01-10 08:00"),
-                (0, "Owner Assignment", None, 0, "2023-01-10 08:00"),
-                (1, "Owner Assignment", None, 0, "2023-02-05 10:00"),
-                (1, "Owner Assignment", 0, 1, "2023-02-06 10:00"),
-                (1, "Case Closed", None, None, "2023-02-07 10:00"),
-            ],
-            start=1,
+        {**row, "Subject": f"Case {n} about the pump", "Description": "It is broken.", "IssueId__c": ISSUES[n % 2]}
+        for n, row in enumerate(
+            table(
+                CASES,
+                "AccountId ContactId OwnerId Status Priority CreatedDate ClosedDate OrderItemId__c",
+                (
+                    ACCOUNTS[0],
+                    CONTACTS[0],
+                    USERS[0],
+                    "Closed",
+                    "High",
+                    "2023-01-10 08:00",
+                    "2023-01-10 09:30",
+                    ITEMS[0],
+                ),
+                (ACCOUNTS[0], CONTACTS[1], USERS[1], "Closed", "Low", "2023-02-05 10:00", "2023-02-07 10:00", ITEMS[1]),
+                (ACCOUNTS[1], CONTACTS[2], USERS[0], "Working", "Medium", "2023-02-28 23:59", None, ITEMS[2]),
+                (ACCOUNTS[2], CONTACTS[3], USERS[2], "New", "High", "2023-03-01 00:00", None, ITEMS[3]),
+                (ACCOUNTS[2], None, USERS[0], "Closed", "Medium", "2022-12-31 23:59", "2023-01-01 00:00", ITEMS[4]),
+                (None, None, USERS[1], "Working", "Low", "2023-03-15 12:00", None, ITEMS[0]),
+                (ACCOUNTS[1], None, USERS[0], "closed", "High", "2022-03-15 06:45", "2022-06-01 06:45", ITEMS[1]),
+            )
         )
     ],
-    "Product2": [
-        {"Id": PRODUCTS[n], "Name": name, "IsActive": active, "External_ID__c": f"P-{n}", "Description": text}
-        for n, (name, active, text) in enumerate(
-            [("Pump One", 1, "A small pump"), ("Pump Two", "true", "A big pump"), ("Valve", 0, "Opens and closes")]
-        )
-    ],
-    "Order": [
-        {"Id": ORDERS[n], "AccountId": ACCOUNTS[n], "EffectiveDate": day, "Status": status, "OwnerId": USERS[n]}
-        for n, (day, status) in enumerate(
-            [("2022-11-01", "Activated"), ("2023-01-31", "Draft"), ("2023-03-15", "Activated")]
-        )
-    ],
-    "OrderItem": [
-        {
-            "Id": ITEMS[n],
-            "OrderId": ORDERS[order],
-            "Product2Id": PRODUCTS[product],
-            "Quantity": pieces,
-            "UnitPrice": price,
-        }
-        for n, (order, product, pieces, price) in enumerate(
-            [
-                (0, 0, "2.0", "99.5"),
-                (0, 1, "10.0", "20"),
-                (1, 0, "1.0", "100"),
-                (2, 2, "3.0", "7.25"),
-                (2, 0, "9.0", "95"),
-            ]
-        )
-    ],
-    "Opportunity": [
-        _deal(0, "Big deal", 0, "10000.5", "Negotiation", "2023-03-31"),
-        _deal(1, "small deal", 1, "900", "Discovery", "2023-04-01"),
-        _deal(2, "Third", 1, None, "Closed", "2022-12-31"),
-        _deal(3, "Fourth", 2, "10000.5", "Quote", "2023-03-15"),
-    ],
-    "Task": [
-        _task(0, DEALS[0], "Not Started", "2023-03-15"),
-        _task(1, DEALS[0], "Completed", "2023-03-14"),
-        _task(2, ACCOUNTS[1], "Not Started", "2023-03-16"),
-        _task(3, None, "In Progress", "2023-05-01"),
-    ],
+    "Issue__c": table(
+        ISSUES,
+        "Name Description__c",
+        ("Leak", "Water where it should not be."),
+        ("Noise", "Louder than a pump should be."),
+    ),
+    "CaseHistory__c": table(
+        [make_id("a04", n) for n in range(1, 6)],
+        "CaseId__c Field__c OldValue__c NewValue__c CreatedDate",
+        (CASES[0], "Case Creation", None, None, "2023-01-10 08:00"),
+        (CASES[0], "Owner Assignment", None, USERS[0], "2023-01-10 08:00"),
+        (CASES[1], "Owner Assignment", None, USERS[0], "2023-02-05 10:00"),
+        (CASES[1], "Owner Assignment", USERS[0], USERS[1], "2023-02-06 10:00"),
+        (CASES[1], "Case Closed", None, None, "2023-02-07 10:00"),
+    ),
+    "Product2": table(
+        PRODUCTS,
+        "Name IsActive External_ID__c Description",
+        ("Pump One", 1, "P-0", "A small pump"),
+        ("Pump Two", "true", "P-1", "A big pump"),
+        ("Valve", 0, "P-2", "Opens and closes"),
+    ),
+    "Order": table(
+        ORDERS,
+        "AccountId EffectiveDate Status OwnerId",
+        (ACCOUNTS[0], "2022-11-01", "Activated", USERS[0]),
+        (ACCOUNTS[1], "2023-01-31", "Draft", USERS[1]),
+        (ACCOUNTS[2], "2023-03-15", "Activated", USERS[2]),
+    ),
+    "OrderItem": table(
+        ITEMS,
+        "OrderId Product2Id Quantity UnitPrice",
+        (ORDERS[0], PRODUCTS[0], "2.0", "99.5"),
+        (ORDERS[0], PRODUCTS[1], "10.0", "20"),
+        (ORDERS[1], PRODUCTS[0], "1.0", "100"),
+        (ORDERS[2], PRODUCTS[2], "3.0", "7.25"),
+        (ORDERS[2], PRODUCTS[0], "9.0", "95"),
+    ),
+    "Opportunity": table(
+        DEALS,
+        "Name AccountId Amount StageName CloseDate Probability OwnerId CreatedDate",
+        ("Big deal", ACCOUNTS[0], "10000.5", "Negotiation", "2023-03-31", "0", USERS[0], "2022-01-01 09:30"),
+        ("small deal", ACCOUNTS[1], "900", "Discovery", "2023-04-01", "25", USERS[1], "2022-02-01 09:30"),
+        ("Third", ACCOUNTS[1], None, "Closed", "2022-12-31", "50", USERS[2], "2022-03-01 09:30"),
+        ("Fourth", ACCOUNTS[2], "10000.5", "Quote", "2023-03-15", "75", USERS[0], "2022-04-01 09:30"),
+    ),
+    "Task": table(
+        TASKS,
+        "WhatId Status ActivityDate Subject Priority OwnerId",
+        (DEALS[0], "Not Started", "2023-03-15", "Call 0", "High", USERS[0]),
+        (DEALS[0], "Completed", "2023-03-14", "Call 1", "Low", USERS[1]),
+        (ACCOUNTS[1], "Not Started", "2023-03-16", "Call 2", "Low", USERS[0]),
+        (None, "In Progress", "2023-05-01", "Call 3", "Low", USERS[1]),
+    ),
     "Knowledge__kav": [
         {"Id": ARTICLES[n], "Title": title, "FAQ_Answer__c": text, "Summary": title, "UrlName": f"article-{n}"}
         for n, (title, text) in enumerate(
@@ -208,23 +158,13 @@ ROWS: dict[str, list[Record]] = {
             ]
         )
     ],
-    "Lead": [
-        {
-            "Id": LEADS[n],
-            "FirstName": first,
-            "LastName": "Quill",
-            "Company": "Inkworks",
-            "IsConverted": converted,
-            "ConvertedDate": day,
-            "CreatedDate": moment("2023-01-05 08:00"),
-            "OwnerId": USERS[n],
-            "Phone": phone,
-            "Email": f"{first}@inkworks.example".lower(),
-        }
-        for n, (first, converted, day, phone) in enumerate(
-            [("Quin", 1, "2023-02-01", "555-0199"), ("Rae", 0, None, None), ("Sol", None, None, "555-0142")]
-        )
-    ],
+    "Lead": table(
+        LEADS,
+        LEAD,
+        ("Quin", *INK, 1, "2023-02-01", CREATED, USERS[0], "555-0199", "quin@inkworks.example"),
+        ("Rae", *INK, 0, None, CREATED, USERS[1], None, "rae@inkworks.example"),
+        ("Sol", *INK, None, None, CREATED, USERS[2], "555-0142", "sol@inkworks.example"),
+    ),
 }
 
 
