@@ -354,107 +354,86 @@ def impatient(message: Message) -> Message | None:
     )
 
 
-# Where there is no report named, it is what proxies and their libraries are known to do.
+# Behind each is the public report of it; where there is none, it is what proxies and their libraries are known to do.
 FAULTS = (
     # The card.
-    Fault(
-        "path doubled",
-        "GW-001",
-        "agentgateway 2981",
-        answer=addresses(lambda u: re.sub(r"(:\d+)", r"\1/agents/tick/agents/tick", u)),
-    ),
-    Fault(
-        "in-cluster authority", "GW-001", "agentgateway 3500", answer=addresses(lambda u: "http://10.0.0.7:8080/rpc")
-    ),
-    Fault("own address", "GW-001", "agentgateway 1760", agent="own address"),
-    Fault(
-        "other scheme",
-        "GW-001",
-        "agentgateway 1031, openclaw 150087",
-        answer=addresses(lambda u: u.replace("http:", "https:")),
-    ),
-    Fault("port lost", "GW-001", "nginx's $host", answer=addresses(lambda u: re.sub(r":\d+", "", u))),
-    Fault("only the old member", "GW-001", "agentgateway 2251", answer=on_card(old_address)),
-    Fault("double slash", "GW-001", "agentgateway 3087", answer=addresses(lambda u: re.sub(r"(:\d+)", r"\1//x", u))),
-    Fault("card too deep", "GW-002", "mcp-gateway-registry 1724", request=card_one_level_too_deep),
-    Fault("card at the old path", "GW-002", "agentgateway 319", request=card_at_the_old_path),
-    Fault("card's type", "GW-002", "", answer=card_only(header("content-type", "text/plain"))),
-    Fault("card's caching", "GW-002", "", answer=card_only(without_header("cache-control"))),
-    Fault("card's members", "GW-003", "litellm 28860", answer=on_card(card_members)),
-    Fault("card's streaming", "GW-003", "", answer=on_card(lambda card: card["capabilities"].update(streaming=False))),
+    # agentgateway 2981
+    Fault("path doubled", "GW-001", answer=addresses(lambda u: re.sub(r"(:\d+)", r"\1/agents/tick/agents/tick", u))),
+    # agentgateway 3500
+    Fault("in-cluster authority", "GW-001", answer=addresses(lambda u: "http://10.0.0.7:8080/rpc")),
+    Fault("own address", "GW-001", agent="own address"),  # agentgateway 1760
+    # agentgateway 1031, openclaw 150087
+    Fault("other scheme", "GW-001", answer=addresses(lambda u: u.replace("http:", "https:"))),
+    Fault("port lost", "GW-001", answer=addresses(lambda u: re.sub(r":\d+", "", u))),  # nginx's $host
+    Fault("only the old member", "GW-001", answer=on_card(old_address)),  # agentgateway 2251
+    Fault("double slash", "GW-001", answer=addresses(lambda u: re.sub(r"(:\d+)", r"\1//x", u))),  # agentgateway 3087
+    Fault("card too deep", "GW-002", request=card_one_level_too_deep),  # mcp-gateway-registry 1724
+    Fault("card at the old path", "GW-002", request=card_at_the_old_path),  # agentgateway 319
+    Fault("card's type", "GW-002", answer=card_only(header("content-type", "text/plain"))),
+    Fault("card's caching", "GW-002", answer=card_only(without_header("cache-control"))),
+    Fault("card's members", "GW-003", answer=on_card(card_members)),  # litellm 28860
+    Fault("card's streaming", "GW-003", answer=on_card(lambda card: card["capabilities"].update(streaming=False))),
     Fault(
         "card's interfaces",
         "GW-003",
-        "",
         answer=on_card(lambda card: card.update(supportedInterfaces=card["supportedInterfaces"][:1])),
     ),
+    # agentgateway 2701
     Fault(
         "old signature",
         "GW-004",
-        "agentgateway 2701",
         answer=on_card(lambda card: card.update(description="An agent behind it.")),
         agent="signed",
     ),
     # Requests.
-    Fault("methods lost", "GW-005", "litellm 28664", request=only_messages),
-    Fault("redirect", "GW-005", "", request=add_slash),
-    Fault("verbs", "GW-005", "", request=only_get_and_post),
-    Fault("query lost", "GW-005", "", request=lose_query),
-    Fault("version lost", "GW-006", "aisix 911", request=without_header("a2a-version")),
-    Fault("version set", "GW-006", "", request=header("a2a-version", "1.0")),
-    Fault("extensions lost", "GW-007", "context-forge 4895", request=without_header("a2a-extensions")),
-    Fault("message id", "GW-008", "context-forge 4590", request=on_json(set_message_id)),
-    Fault("metadata lost", "GW-008", "context-forge 3620", request=on_json(drop_metadata)),
-    Fault("task lost", "GW-008", "agentstack 1591", request=on_json(drop_task)),
-    Fault("sent twice", "GW-008", "Envoy's retries", retries=True, waits=True),
-    Fault("text escaped", "GW-008", "", request=on_json(escape_text), waits=True),
+    Fault("methods lost", "GW-005", request=only_messages),  # litellm 28664
+    Fault("redirect", "GW-005", request=add_slash),
+    Fault("verbs", "GW-005", request=only_get_and_post),
+    Fault("query lost", "GW-005", request=lose_query),
+    Fault("version lost", "GW-006", request=without_header("a2a-version")),  # aisix 911
+    Fault("version set", "GW-006", request=header("a2a-version", "1.0")),
+    Fault("extensions lost", "GW-007", request=without_header("a2a-extensions")),  # context-forge 4895
+    Fault("message id", "GW-008", request=on_json(set_message_id)),  # context-forge 4590
+    Fault("metadata lost", "GW-008", request=on_json(drop_metadata)),  # context-forge 3620
+    Fault("task lost", "GW-008", request=on_json(drop_task)),  # agentstack 1591
+    Fault("sent twice", "GW-008", retries=True, waits=True),  # Envoy's retries
+    Fault("text escaped", "GW-008", request=on_json(escape_text), waits=True),
     # Answers.
-    Fault("unknown members lost", "GW-009", "", answer=on_answer(drop_vendor), waits=True),
-    Fault("answers kept", "GW-009", "nginx's proxy_cache", **keep_answers(), waits=True),
-    Fault("members added", "GW-009", "", answer=on_answer(add_nulls), waits=True),
-    Fault("context injected", "GW-010", "litellm 28664", request=on_json(set_context)),
-    Fault("request id", "GW-010", "context-forge 4590", request=on_json(set_rpc_id)),
-    Fault("task ids", "GW-010", "", answer=on_answer(own_task_ids)),
-    Fault("plain text", "GW-011", "", answer=unless_card(header("content-type", "text/plain"))),
-    Fault("compressed", "GW-011", "nginx's gzip", answer=unless_card(compress)),
-    Fault("errors as a page", "GW-012", "", answer=unless_card(error_page)),
-    Fault("errors as 200", "GW-012", "", answer=unless_card(ok_with_error)),
-    Fault("internal errors", "GW-012", "litellm 27836", answer=on_answer(internal_error)),
-    Fault("details lost", "GW-013", "", answer=on_answer(drop_details)),
-    Fault("Retry-After lost", "GW-014", "", answer=unless_card(without_header("retry-after")), agent="limited"),
-    Fault("429 alone", "GW-014", "", request=limit_without_word),
-    Fault("1 MB", "GW-015", "nginx's client_max_body_size", request=too_large),
-    Fault("4 KB of headers", "GW-015", "nginx's large_client_header_buffers", request=long_header),
-    Fault("504", "GW-016", "", request=impatient, waits=True),
+    Fault("unknown members lost", "GW-009", answer=on_answer(drop_vendor), waits=True),
+    Fault("answers kept", "GW-009", **keep_answers(), waits=True),  # nginx's proxy_cache
+    Fault("members added", "GW-009", answer=on_answer(add_nulls), waits=True),
+    Fault("context injected", "GW-010", request=on_json(set_context)),  # litellm 28664
+    Fault("request id", "GW-010", request=on_json(set_rpc_id)),  # context-forge 4590
+    Fault("task ids", "GW-010", answer=on_answer(own_task_ids)),
+    Fault("plain text", "GW-011", answer=unless_card(header("content-type", "text/plain"))),
+    Fault("compressed", "GW-011", answer=unless_card(compress)),  # nginx's gzip
+    Fault("errors as a page", "GW-012", answer=unless_card(error_page)),
+    Fault("errors as 200", "GW-012", answer=unless_card(ok_with_error)),
+    Fault("internal errors", "GW-012", answer=on_answer(internal_error)),  # litellm 27836
+    Fault("details lost", "GW-013", answer=on_answer(drop_details)),
+    Fault("Retry-After lost", "GW-014", answer=unless_card(without_header("retry-after")), agent="limited"),
+    Fault("429 alone", "GW-014", request=limit_without_word),
+    Fault("1 MB", "GW-015", request=too_large),  # nginx's client_max_body_size
+    Fault("4 KB of headers", "GW-015", request=long_header),  # nginx's large_client_header_buffers
+    Fault("504", "GW-016", request=impatient, waits=True),
     # Streams.
-    Fault(
-        "ndjson",
-        "GW-017",
-        "litellm 20278, 35027",
-        head=header("content-type", "application/x-ndjson"),
-        events=lines,
-        waits=True,
-    ),
-    Fault("no streams", "GW-017", "litellm 27836", request=no_streams, waits=True),
-    Fault("buffered", "GW-018", "xagent 1358, nginx 1505", events=whole, waits=True),
-    Fault("merged", "GW-019", "", events=merged),
-    Fault("event lost", "GW-019", "", events=one_lost),
-    Fault("event twice", "GW-019", "", events=twice),
-    Fault("end lost", "GW-020", "openclaw 70739", events=without_end, waits=True),
-    Fault("cut when idle", "GW-020", "CopilotKit 6980, agentgateway 248", events=cut_when_idle, waits=True),
-    Fault("events' ids", "GW-010", "", events=other_ids),
+    # litellm 20278, 35027
+    Fault("ndjson", "GW-017", head=header("content-type", "application/x-ndjson"), events=lines, waits=True),
+    Fault("no streams", "GW-017", request=no_streams, waits=True),  # litellm 27836
+    Fault("buffered", "GW-018", events=whole, waits=True),  # xagent 1358, nginx 1505
+    Fault("merged", "GW-019", events=merged),
+    Fault("event lost", "GW-019", events=one_lost),
+    Fault("event twice", "GW-019", events=twice),
+    Fault("end lost", "GW-020", events=without_end, waits=True),  # openclaw 70739
+    Fault("cut when idle", "GW-020", events=cut_when_idle, waits=True),  # CopilotKit 6980, agentgateway 248
+    Fault("events' ids", "GW-010", events=other_ids),
     # Push notifications and credentials.
-    Fault("webhook", "GW-021", "", request=on_json(set_webhook), waits=True),
-    Fault("webhook's credentials", "GW-021", "", request=on_json(drop_authentication)),
-    Fault(
-        "Authorization lost",
-        "GW-022",
-        "aisix 1130, context-forge 3621",
-        request=without_header("authorization"),
-        agent="auth",
-    ),
-    Fault("strangers", "GW-023", "", request=header("authorization", "Bearer alice-token"), agent="auth"),
-    Fault("challenge lost", "GW-023", "", answer=without_header("www-authenticate"), agent="auth"),
-    Fault("refusal as 500", "GW-023", "context-forge 2002", request=own_refusal, agent="auth"),
-    Fault("undeclared key", "GW-024", "", request=wants_a_key),
+    Fault("webhook", "GW-021", request=on_json(set_webhook), waits=True),
+    Fault("webhook's credentials", "GW-021", request=on_json(drop_authentication)),
+    # aisix 1130, context-forge 3621
+    Fault("Authorization lost", "GW-022", request=without_header("authorization"), agent="auth"),
+    Fault("strangers", "GW-023", request=header("authorization", "Bearer alice-token"), agent="auth"),
+    Fault("challenge lost", "GW-023", answer=without_header("www-authenticate"), agent="auth"),
+    Fault("refusal as 500", "GW-023", request=own_refusal, agent="auth"),  # context-forge 2002
+    Fault("undeclared key", "GW-024", request=wants_a_key),
 )

@@ -44,7 +44,6 @@ class Fault:
     """What a proxy does wrong.
 
     :param rule: the requirement that it breaks.
-    :param source: the public report of it.
     :param request: changes a request, or answers it itself.
     :param answer: changes an answer that is no stream.
     :param events: changes the chunks of a stream; gets the request, too.
@@ -56,7 +55,6 @@ class Fault:
 
     name: str
     rule: str
-    source: str = ""
     request: Callable[[Message], Message | None] | None = None
     answer: Callable[[Message], None] | None = None
     events: Callable[[AsyncIterator[bytes], Message], AsyncIterator[bytes]] | None = None
