@@ -12,6 +12,10 @@ from peers import peer
 
 from pytest_a2a_bench.cli.main import main
 
+MORE = (
+    "XCARD-001 SEND-008 GET-005 GET-006 CAN-007 PUSH-008 ERR-JSON-PushNotificationNotSupported ERR-008 ERR-009 ERR-010 "
+    "ERR-011 ERR-012 ERR-014 VER-001 VER-002 VER-004 VER-007"
+).split()
 DEFECTS = {
     "adk": {
         "CARD-013": "warned",  # the card has no Cache-Control
@@ -26,10 +30,8 @@ DEFECTS = {
         "CARD-004": "failed",  # no skills
         "CARD-013": "warned",  # neither Cache-Control nor ETag
         "CARD-014": "warned",
-        "XCARD-001": "failed",
         "SEND-002": "failed",  # a blocking send does not wait
         "SEND-007": "failed",  # a taskId in a message is not looked at: there is always a new task
-        "SEND-008": "failed",
         "SEND-009": "warned",
         "SEND-010": "failed",  # historyLength of a message is for its worker, not for the answer
         **{f"VAL-{n:03}": "failed" for n in range(1, 12)},
@@ -37,27 +39,13 @@ DEFECTS = {
         "STREAM-016": "failed",  # the artifact of a worker that only stores it is not streamed
         "SUB-003": "failed",  # a terminal task can be subscribed to
         "GET-003": "failed",  # historyLength 0 is taken for none given
-        "GET-005": "failed",
-        "GET-006": "failed",
         **{f"LIST-{n:03}": "failed" for n in range(1, 17)},  # tasks cannot be listed
         "CAN-002": "failed",  # a terminal task is "cancelled"
-        "CAN-007": "failed",
         "DM-010": "failed",  # timestamps without a zone
         "MT-005": "failed",  # as SEND-008
-        "PUSH-008": "failed",
-        "ERR-JSON-PushNotificationNotSupported": "failed",
         "ERR-003": "warned",  # no ErrorInfo
-        "ERR-008": "failed",
-        "ERR-009": "failed",
-        "ERR-010": "failed",
-        "ERR-011": "failed",
-        "ERR-012": "failed",
-        "ERR-014": "failed",
         "ERR-015": "failed",  # a 500 has no id
-        "VER-001": "failed",
-        "VER-002": "failed",
-        "VER-004": "failed",
-        "VER-007": "failed",
+        **dict.fromkeys(MORE, "failed"),
     },
     "strands": {
         "V03-CARD-015": "failed",  # "text" is not a media type
