@@ -50,122 +50,111 @@ def test_a_run_says_who_played_the_user(bench: Bench) -> None:
 
 
 REFUSED = (
-    (("--a2a-user=a2a:http://127.0.0.1:9",), "ERROR: --a2a-user=a2a:http://127.0.0.1:9: "),
-    (("--a2a-set=colleague=ann=http://127.0.0.1:9",), "ERROR: --a2a-set colleague=ann=http://127.0.0.1:9: "),
-    (
-        ("--a2a-user=a2a:http://127.0.0.1:9", "--a2a-set=user-auth-env=NOBODYS_TOKEN"),
-        "ERROR: user-auth-env*NOBODYS_TOKEN",
-    ),
-    (("--a2a-set=user-auth-env=TOKEN",), "user-auth-env is for an agent that plays the user"),
-    (("--a2a-set=colleague=http://x",), "expected NAME=URL"),
-    (("--a2a-set=colleague=user=http://x",), "expected NAME=URL"),
-    (("--a2a-set=colleague=ann=builtin:oracle",), "no built-in agent is a colleague"),
-    (
-        ("--a2a-set=colleague=ann=http://x", "--a2a-set=colleague=Ann=http://y"),
-        "two colleagues have one name (ann, Ann)",
-    ),
-    (("--a2a-set=colleague-auth-env=TOKEN",), "colleague-auth-env is for an agent that may be asked"),
-    (("--a2a-set=colleague=ann=http://x", "--a2a-dialect=crm_action"), "no word for a colleague"),
-    (("--a2a-set=mcp-bind=127.0.0.1:1",), "add --a2a-tools mcp"),
-    (("--a2a-tools=mcp", "--a2a-dialect=sierra"), "--a2a-dialect=sierra says how calls are written in messages"),
-    (("--a2a-tools=mcp", "--a2a-record=tapes"), "--a2a-record and --a2a-tools=mcp exclude each other"),
-    (("--a2a-tools=mcp", "--a2a-set=mcp-url=http://x"), "says where it listens; give HOST:PORT (mcp-bind"),
-    (("--a2a-tools=mcp", "--a2a-set=mcp-bind=0.0.0.0:80"), "which is no address to call; give its URL too"),
-    (("--a2a-tools=mcp", "--a2a-set=mcp-bind=here"), "is to listen on 'here'; give HOST:PORT"),
-    (("--a2a-tools=mcp", "--a2a-set=mcp-bind=127.0.0.1:81", "-n2"), "-n starts several processes, each with a server"),
-    (("--a2a-set=reply-limits=rows=3",), "reply-limits: 'rows' is no limit of a reply; the limits are calls, "),
-    (("--a2a-noise=wrong=0.1", "--a2a-baseline=b.json"), "compares with the run's own plain trials"),
-    (("--a2a-max-noise-loss=0.1",), "--a2a-max-noise-loss needs noise: add --a2a-noise"),
-    (("--a2a-noise=wrong=0.1", "--a2a-trials=auto", "--a2a-min-pass=0.5"), "--a2a-trials auto"),
-    (("a=URL", "b=URL", "--a2a-noise=wrong=0.1"), "give one endpoint without a name, not a, b"),
-    (("a=URL", "URL"), "some endpoints have a name and some have none"),
-    (("a=URL", "A=URL"), "two endpoints have one name (a, A)"),
-    (("a=URL", "b=nowhere"), "b: 'nowhere' is not an endpoint"),
-    (("URL", "--a2a-set=transfer=b"), "--a2a-set transfer=b: the endpoints have no names"),
-    (("a=URL", "c=URL", "--a2a-set=transfer=b"), "--a2a-set transfer=b: the endpoints are a, c"),
-    (("b=URL", "--a2a-set=transfer=b"), "there is no other agent that could transfer to it"),
-    (("a=URL", "b=URL", "--a2a-set=transfer=b", "--a2a-tools=mcp"), "in the middle of its turn when it transfers"),
-    (("a=URL", "b=URL", "--a2a-record=tapes"), "--a2a-record has the conversations of one agent"),
-    (("a=URL", "b=URL", "--a2a-baseline=c=x"), "--a2a-baseline c=...: no agent under test is called c"),
-    (("a=URL", "b=URL", "--a2a-suite=card"), "the protocol is judged on one agent"),
-    (("builtin:noop?latency=much",), "ERROR: --a2a-endpoint=builtin:noop[?]latency=much: *latency"),
-    (("a=URL", "b=http://127.0.0.1:1"), "--a2a-endpoint=a=URL b=http://127.0.0.1:1: b: "),
-    (("--a2a-ray=auto",), "add -n N"),
-    (("--a2a-ray=auto", "-n2", "--a2a-set=ray-runtime-env=no.json"), "no.json: cannot be read"),
-    (("--a2a-ray=auto", "-n2", "--a2a-set=ray-cpus=0"), "'0' is not a number above 0"),
-    (("builtin:noop", "--a2a-ray=auto", "-n2"), "listens on this machine only"),
-    *(
-        (given, "needs a gate that can be decided: add --a2a-min-pass RATE or --a2a-baseline")
-        for given in (("--a2a-trials=auto:1",), ("--a2a-trials=auto",))
-    ),
+    ("--a2a-user=a2a:http://127.0.0.1:9", "ERROR: --a2a-user=a2a:http://127.0.0.1:9: "),
+    ("--a2a-set=colleague=ann=http://127.0.0.1:9", "ERROR: --a2a-set colleague=ann=http://127.0.0.1:9: "),
+    ("--a2a-user=a2a:http://127.0.0.1:9 --a2a-set=user-auth-env=NOBODYS_TOKEN", "ERROR: user-auth-env*NOBODYS_TOKEN"),
+    ("--a2a-set=user-auth-env=TOKEN", "user-auth-env is for an agent that plays the user"),
+    ("--a2a-set=colleague=http://x", "expected NAME=URL"),
+    ("--a2a-set=colleague=user=http://x", "expected NAME=URL"),
+    ("--a2a-set=colleague=ann=builtin:oracle", "no built-in agent is a colleague"),
+    ("--a2a-set=colleague=ann=http://x --a2a-set=colleague=Ann=http://y", "two colleagues have one name (ann, Ann)"),
+    ("--a2a-set=colleague-auth-env=TOKEN", "colleague-auth-env is for an agent that may be asked"),
+    ("--a2a-set=colleague=ann=http://x --a2a-dialect=crm_action", "no word for a colleague"),
+    ("--a2a-set=mcp-bind=127.0.0.1:1", "add --a2a-tools mcp"),
+    ("--a2a-tools=mcp --a2a-dialect=sierra", "--a2a-dialect=sierra says how calls are written in messages"),
+    ("--a2a-tools=mcp --a2a-record=tapes", "--a2a-record and --a2a-tools=mcp exclude each other"),
+    ("--a2a-tools=mcp --a2a-set=mcp-url=http://x", "says where it listens; give HOST:PORT (mcp-bind"),
+    ("--a2a-tools=mcp --a2a-set=mcp-bind=0.0.0.0:80", "which is no address to call; give its URL too"),
+    ("--a2a-tools=mcp --a2a-set=mcp-bind=here", "is to listen on 'here'; give HOST:PORT"),
+    ("--a2a-tools=mcp --a2a-set=mcp-bind=127.0.0.1:81 -n2", "-n starts several processes, each with a server"),
+    ("--a2a-set=reply-limits=rows=3", "reply-limits: 'rows' is no limit of a reply; the limits are calls, "),
+    ("--a2a-noise=wrong=0.1 --a2a-baseline=b.json", "compares with the run's own plain trials"),
+    ("--a2a-max-noise-loss=0.1", "--a2a-max-noise-loss needs noise: add --a2a-noise"),
+    ("--a2a-noise=wrong=0.1 --a2a-trials=auto --a2a-min-pass=0.5", "--a2a-trials auto"),
+    ("a=URL b=URL --a2a-noise=wrong=0.1", "give one endpoint without a name, not a, b"),
+    ("a=URL URL", "some endpoints have a name and some have none"),
+    ("a=URL A=URL", "two endpoints have one name (a, A)"),
+    ("a=URL b=nowhere", "b: 'nowhere' is not an endpoint"),
+    ("URL --a2a-set=transfer=b", "--a2a-set transfer=b: the endpoints have no names"),
+    ("a=URL c=URL --a2a-set=transfer=b", "--a2a-set transfer=b: the endpoints are a, c"),
+    ("b=URL --a2a-set=transfer=b", "there is no other agent that could transfer to it"),
+    ("a=URL b=URL --a2a-set=transfer=b --a2a-tools=mcp", "in the middle of its turn when it transfers"),
+    ("a=URL b=URL --a2a-record=tapes", "--a2a-record has the conversations of one agent"),
+    ("a=URL b=URL --a2a-baseline=c=x", "--a2a-baseline c=...: no agent under test is called c"),
+    ("a=URL b=URL --a2a-suite=card", "the protocol is judged on one agent"),
+    ("builtin:noop?latency=much", "ERROR: --a2a-endpoint=builtin:noop[?]latency=much: *latency"),
+    ("a=URL b=http://127.0.0.1:1", "--a2a-endpoint=a=URL b=http://127.0.0.1:1: b: "),
+    ("--a2a-ray=auto", "add -n N"),
+    ("--a2a-ray=auto -n2 --a2a-set=ray-runtime-env=no.json", "no.json: cannot be read"),
+    ("--a2a-ray=auto -n2 --a2a-set=ray-cpus=0", "'0' is not a number above 0"),
+    ("builtin:noop --a2a-ray=auto -n2", "listens on this machine only"),
+    ("--a2a-trials=auto:1", "needs a gate that can be decided: add --a2a-min-pass RATE or --a2a-baseline"),
+    ("--a2a-trials=auto", "needs a gate that can be decided: add --a2a-min-pass RATE or --a2a-baseline"),
     # The leaks of a run are those of all its trials.
-    *(
-        (("--a2a-min-pass=0.5", "--a2a-set=max-metric=leak=0!", given), "max-metric and --a2a-trials auto exclude")
-        for given in ("--a2a-trials=auto:1", "--a2a-trials=auto")
-    ),
-    (("--a2a-max-drop=0.1",), "--a2a-max-drop is measured from a baseline"),
-    (("--a2a-min-pass-k=2=0.1",), "--a2a-min-pass-k 2=0.1 needs --a2a-trials 2; there are tasks with 1 here"),
-    (("--a2a-html=folder",), "--a2a-html=*folder: it is a directory; give the name of a file"),
-    (("--a2a-results=file",), "ERROR: *results directory *file cannot be written: "),
-    (("--a2a-set=env-file=absent.env",), "--a2a-set env-file=*absent.env: No such file or directory"),
+    ("--a2a-min-pass=0.5 --a2a-set=max-metric=leak=0! --a2a-trials=auto:1", "max-metric and --a2a-trials auto exclude"),
+    ("--a2a-min-pass=0.5 --a2a-set=max-metric=leak=0! --a2a-trials=auto", "max-metric and --a2a-trials auto exclude"),
+    ("--a2a-max-drop=0.1", "--a2a-max-drop is measured from a baseline"),
+    ("--a2a-min-pass-k=2=0.1", "--a2a-min-pass-k 2=0.1 needs --a2a-trials 2; there are tasks with 1 here"),
+    ("--a2a-html=folder", "--a2a-html=*folder: it is a directory; give the name of a file"),
+    ("--a2a-results=file", "ERROR: *results directory *file cannot be written: "),
+    ("--a2a-set=env-file=absent.env", "--a2a-set env-file=*absent.env: No such file or directory"),
     (
-        ("--a2a-set=env-file=wrong.env",),
+        "--a2a-set=env-file=wrong.env",
         "--a2a-set env-file=*wrong.env, line 2: expected NAME=VALUE, as OPENAI_API_KEY=...",
     ),
     # Suites and tasks.
-    (("--a2a-suite=desks",), "ERROR: --a2a-suite: unknown suite 'desks'; valid are: "),
-    (("--a2a-suite=mock,airline", "--a2a-split=test"), "ERROR: mock has no split 'test'; it has: base"),
+    ("--a2a-suite=desks", "ERROR: --a2a-suite: unknown suite 'desks'; valid are: "),
+    ("--a2a-suite=mock,airline --a2a-split=test", "ERROR: mock has no split 'test'; it has: base"),
     (
-        ("--a2a-suite=banking_knowledge",),
+        "--a2a-suite=banking_knowledge",
         "ERROR: banking_knowledge is not in the installed tau2; it has: airline, retail, ",
     ),
-    (("a2a/airline::test_airline[999-t0]",), "not found: a2a/airline::test_airline[[]999-t0]*--a2a-split=base"),
-    (("--a2a-tau2-data=nowhere",), "--a2a-tau2-data: */nowhere is not a directory; name a checkout of tau2-bench"),
-    (("--a2a-tau2-data=.",), "has no data of tau2's (neither data/tau2/domains nor tau2/domains)"),
-    (("--a2a-suite=b2b",), "ERROR: b2b is data of CRMArena's, which is not ours to ship; download it "),
-    *(
-        ((f"--a2a-suite={suite}", "--a2a-split=test"), "ERROR: mini has no split 'test'; it has: base")
-        for suite in ("mini", "crmarena", "airline,crmarena")
-    ),
-    (("a2a/crmarena_mini::test_mini[handle_time-99-t0]",), "not found: a2a/crmarena_mini::test_mini[[]handle_time-99-"),
-    (("--a2a-crm-data=nowhere",), "--a2a-crm-data: *nowhere is not a directory"),
-    (("--a2a-set=crm-drift=much",), "--a2a-set crm-drift: 'much' is not one of none, low, medium, high"),
-    (("--a2a-set=crm-threshold=2",), "--a2a-set crm-threshold: '2' is not a number above 0 and up to 1"),
-    (("--a2a-set=crm-org=salesforce",), "crm-org=salesforce has rows and no tasks: add --a2a-crm-data"),
+    ("a2a/airline::test_airline[999-t0]", "not found: a2a/airline::test_airline[[]999-t0]*--a2a-split=base"),
+    ("--a2a-tau2-data=nowhere", "--a2a-tau2-data: */nowhere is not a directory; name a checkout of tau2-bench"),
+    ("--a2a-tau2-data=.", "has no data of tau2's (neither data/tau2/domains nor tau2/domains)"),
+    ("--a2a-suite=b2b", "ERROR: b2b is data of CRMArena's, which is not ours to ship; download it "),
+    ("--a2a-suite=mini --a2a-split=test", "ERROR: mini has no split 'test'; it has: base"),
+    ("--a2a-suite=crmarena --a2a-split=test", "ERROR: mini has no split 'test'; it has: base"),
+    ("--a2a-suite=airline,crmarena --a2a-split=test", "ERROR: mini has no split 'test'; it has: base"),
+    ("a2a/crmarena_mini::test_mini[handle_time-99-t0]", "not found: a2a/crmarena_mini::test_mini[[]handle_time-99-"),
+    ("--a2a-crm-data=nowhere", "--a2a-crm-data: *nowhere is not a directory"),
+    ("--a2a-set=crm-drift=much", "--a2a-set crm-drift: 'much' is not one of none, low, medium, high"),
+    ("--a2a-set=crm-threshold=2", "--a2a-set crm-threshold: '2' is not a number above 0 and up to 1"),
+    ("--a2a-set=crm-org=salesforce", "crm-org=salesforce has rows and no tasks: add --a2a-crm-data"),
     (
-        ("--a2a-set=crm-org=salesforce", "--a2a-crm-data=.", "--a2a-set=crm-drift=low"),
+        "--a2a-set=crm-org=salesforce --a2a-crm-data=. --a2a-set=crm-drift=low",
         "of a local org only; leave out crm-org=salesforce",
     ),
     # The protocol.
-    (("--a2a-suite=card", "--a2a-waivers=wrong.toml"), "ERROR: *wrong.toml: "),
-    (("--a2a-suite=card", "--a2a-scenarios=wrong.toml"), "ERROR: *wrong.toml: "),
-    (("--a2a-suite=card", "--a2a-waivers=absent.toml"), "ERROR: *absent.toml: "),
-    (("--a2a-suite=card", "--a2a-set=card-jwks=none.json"), "key set *none.json: No such file"),
-    (("--a2a-suite=protocol", "--a2a-set=webhook-bind=here"), "the webhook is to listen on 'here'; give HOST:PORT"),
-    (("--a2a-suite=protocol", "--a2a-set=webhook-bind=0.0.0.0:8099"), "no address to call; give its URL too"),
-    (("--a2a-suite=protocol", "--a2a-set=webhook-url=https://t.example"), "nothing says where it listens"),
-    (("--a2a-suite=acts",), "a2a/acts has the tests of ACTS files: name them with --a2a-set acts=PATH"),
+    ("--a2a-suite=card --a2a-waivers=wrong.toml", "ERROR: *wrong.toml: "),
+    ("--a2a-suite=card --a2a-scenarios=wrong.toml", "ERROR: *wrong.toml: "),
+    ("--a2a-suite=card --a2a-waivers=absent.toml", "ERROR: *absent.toml: "),
+    ("--a2a-suite=card --a2a-set=card-jwks=none.json", "key set *none.json: No such file"),
+    ("--a2a-suite=protocol --a2a-set=webhook-bind=here", "the webhook is to listen on 'here'; give HOST:PORT"),
+    ("--a2a-suite=protocol --a2a-set=webhook-bind=0.0.0.0:8099", "no address to call; give its URL too"),
+    ("--a2a-suite=protocol --a2a-set=webhook-url=https://t.example", "nothing says where it listens"),
+    ("--a2a-suite=acts", "a2a/acts has the tests of ACTS files: name them with --a2a-set acts=PATH"),
     (
-        ("--a2a-suite=card", "--a2a-set=acts=/no/such.yaml"),
+        "--a2a-suite=card --a2a-set=acts=/no/such.yaml",
         "ERROR: */no/such.yaml: it cannot be read: No such file or directory",
     ),
-    (("--a2a-suite=card", "--a2a-set=acts-behaviors=x"), "ERROR: acts-behaviors: give --a2a-set acts=PATH"),
-    (("--a2a-quarantine=wrong.toml",), "ERROR: --a2a-quarantine: quarantine *wrong.toml: "),
+    ("--a2a-suite=card --a2a-set=acts-behaviors=x", "ERROR: acts-behaviors: give --a2a-set acts=PATH"),
+    ("--a2a-quarantine=wrong.toml", "ERROR: --a2a-quarantine: quarantine *wrong.toml: "),
     # Recordings.
-    (("--a2a-replay=nowhere",), "--a2a-replay: *nowhere holds no cassettes: it has no agent.json"),
-    (("http://127.0.0.1:9", "--a2a-replay=a", "--a2a-record=b"), "--a2a-record and --a2a-replay exclude each other"),
+    ("--a2a-replay=nowhere", "--a2a-replay: *nowhere holds no cassettes: it has no agent.json"),
+    ("http://127.0.0.1:9 --a2a-replay=a --a2a-record=b", "--a2a-record and --a2a-replay exclude each other"),
 )
 """Options of a run on tau2's mock domain, the endpoints among them without their option's name, and the refusal."""
 
 
 @in_one_test(("options", "says"), REFUSED)
-def test_wrong_options_are_refused_in_a_line(bench: Bench, noop_url: str, options: tuple[str, ...], says: str) -> None:
+def test_wrong_options_are_refused_in_a_line(bench: Bench, noop_url: str, options: str, says: str) -> None:
     (bench.path / "folder").mkdir(exist_ok=True)
     (bench.path / "file").touch()
     (bench.path / "wrong.env").write_text("A=b\nsk-secret\n")
     (bench.path / "wrong.toml").write_text('slwo = "wait"\n[[waiver]]\nid = "NOPE-1"\nreason = ""\n')
-    endpoints = [o.replace("URL", noop_url) for o in options if not o.startswith(("-", "a2a/"))]
-    given = [o for o in options if o.startswith(("-", "a2a/"))]
+    endpoints = [o.replace("URL", noop_url) for o in options.split() if not o.startswith(("-", "a2a/"))]
+    given = [o for o in options.split() if o.startswith(("-", "a2a/"))]
     if not any(o.startswith(("--a2a-suite", "a2a/")) for o in given):
         given.append("--a2a-suite=mock")
     said = bench.refused(*(f"--a2a-endpoint={endpoint}" for endpoint in endpoints or [noop_url]), *given)
