@@ -45,6 +45,7 @@ from pytest_a2a_bench.results.gates.terms import (
     Verdict,
     find_missed,
     groups_of_result,
+    is_counted,
     quarantine_of,
     thresholds_of,
     was_run,
@@ -199,7 +200,10 @@ def _decided(
     for result in found.results:
         if result.key not in missing:
             early.take(Finished(result.key, result.status, result.success))
-    return *early.standing(missing), early.level
+    decided, is_open = early.standing(missing)
+    # Each trial that no gate counts must succeed, and what was decided was another question.
+    lacking = any(r.key in missing and not is_counted(r, settings) for r in found.results)
+    return decided, is_open or lacking, early.level
 
 
 def _print(found: Verdict, trials: Trials, directory: Path) -> None:

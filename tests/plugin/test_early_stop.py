@@ -52,6 +52,8 @@ def test_a_decided_floor_ends_the_run(desk: Bench, process: tuple[str, ...], kin
     # What is stored is judged as the run was; what was not asked then may not be told by what was held.
     command("gate", "a2a-results", "--min-pass", "0.5", code=code)
     assert gate_of(desk, "min_pass") == gate
+    command("gate", "a2a-results", code=1)
+    assert gate_of(desk, "every_trial")["verdict"] == ("failed" if code else "inconclusive")
     command("gate", "a2a-results", "--min-pass", "0.5", "--min-pass-k", "1=0.5", code=1)
     assert gate_of(desk, "min_pass") == gate
     assert gate_of(desk, "min_pass_k[1]")["verdict"] == "inconclusive"

@@ -520,7 +520,7 @@ def _at_most(trials: Trials, what: str, found: int, limit: int | float, words: s
 
     :param words: with places for the number found and for all.
     """
-    total = len(trials.results) + trials.lost
+    total = sum(r.status != "skipped" for r in trials.results) + trials.lost
     # Below 1 it is a share; "1" and above count trials.
     is_share = isinstance(limit, float)
     value = found / max(total, 1) if is_share else found
