@@ -448,7 +448,8 @@ def _latency_name(percent: float) -> str:
 
 def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
     cost = sum((r.spent for r in results), Cost())
-    unknown = sum(r.cost is None and r.status == "evaluated" for r in results)
+    # The agent's: a user's or a judge's is less than the trial's.
+    unknown = sum(r.spent.agent is None and r.status == "evaluated" for r in results)
     total = cost.total or 0.0
     numbers = {"cost_usd": total, "unknown": unknown, "maximum": limit}
     spent = f"the trials cost {cost.words}" if cost.total is not None else "the cost of no trial is known"

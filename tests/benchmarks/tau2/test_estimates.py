@@ -170,8 +170,11 @@ def test_the_same_cost_stands_everywhere() -> None:
     page = str(sections.verdict(Contents(trials=results)))
     assert "<b>~$131.18</b><small>agent ~$118.78, user $12.40</small>" in page
     assert ["cost", "~$65.59 (agent ~$59.39, user $6.20)"] in records.detail(results[0])["facts"]
-    [line] = summary.caveats([made_trial("made/front/1#0", agent_usage=Usage(), user_usage=Usage(10, 10, 6.2))])
+    of_user = made_trial("made/front/1#0", agent_usage=Usage(), user_usage=Usage(10, 10, 6.2))
+    [line] = summary.caveats([of_user])
     assert line == "cost $6.20 (agent not known, user $6.20)"
+    [gate] = judge_ceilings(Trials([of_user]), Thresholds(max_cost=100.0))
+    assert gate.verdict == "inconclusive", "the agent may have cost more than is left"
 
 
 def test_a_model_without_litellm_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
