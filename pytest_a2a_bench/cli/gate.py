@@ -168,13 +168,13 @@ def _trials(found: SelectedResults, results: list[TrialResult], settings: Settin
     keys = [result.key for result in results]
     decided, is_open, level = _decided(found, settings, read)
     not_run = len(found.every) - len(results)
-    remedy = "they have no result; run the same command again with --a2a-resume"
+    again = "merge the parts" if found.manifest.merged else "run the same command with --a2a-resume"
     return Trials(
         results=results,
         selected=len(found.every),
         cut_short=is_open,
         not_run=not_run,
-        stopped=remedy if not_run else "",
+        stopped=f"no result is stored; {again}" if not_run else "",
         named=found.manifest.named,
         decided=decided,
         level=level,

@@ -159,7 +159,7 @@ def test_a_run_that_was_interrupted_is_judged_as_such(tmp_path: Path, floor: str
     directory = write_run(tmp_path / "run", [*done, stopped], absent=["made/odd/1#0"])
     printed = command("gate", directory, "--min-pass", floor, code=1).out
     assert "the run was cut short; so far: 2 of 3 trials succeeded" in printed
-    assert "2 trials not run: they have no result; run the same command again with --a2a-resume" in printed
+    assert "2 trials not run: no result is stored; run the same command with --a2a-resume" in printed
     assert "2 trials were not run, so this run does not pass\n" in printed
     assert printed.endswith(f"\nverdict: {verdict}\n")
     printed = command("show", "--results", directory).out
