@@ -11,6 +11,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from commands import refused
 from harness import Bench, log_of
 from one_test import in_one_test
 from raw_agent import Request, fine, raw_agent, rpc
@@ -278,12 +279,18 @@ def test_runs_are_added_to_and_compared_with_a_history(desk: Bench, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("option", "note"),
-    [("--a2a-shard=1/2", "a shard is not added to"), ("-x", "this run is not added to the history: it was cut short")],
+    ("tasks", "option", "note"),
+    [
+        ("bad ok-a ok-b", "--a2a-shard=1/2", "a shard is not added to"),
+        ("bad ok-a ok-b", "-x", "this run is not added to the history: it was cut short"),
+        ("ok-a refused ok-b", "--a2a-trials=1", "this run is not added to the history: it was cut short"),
+    ],
 )
-def test_parts_of_runs_are_not_added(desk: Bench, option: str, note: str) -> None:
-    desk.tasks("bad ok-a ok-b")
+def test_parts_of_runs_are_not_added(desk: Bench, tasks: str, option: str, note: str) -> None:
+    desk.tasks(tasks)
     desk("--a2a-history-file=runs.jsonl", option).stdout.fnmatch_lines([f"a2a: {note}*"])
+    added = refused("compare", "--history", "runs.jsonl", "--add", "a2a-results")
+    assert "a2a-results is not added to the history: " in added or "nothing to compare with" in added
     assert not Path(desk.path / "runs.jsonl").exists()
 
 
