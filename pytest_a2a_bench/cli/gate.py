@@ -126,7 +126,9 @@ def _judge_results(namespace: Namespace, directory: Path, found: SelectedResults
     trials = _trials(found, [r for r in results if was_run(r)], settings, read)
     verdict_found = judge_run(trials, thresholds_of(settings), settings, read.baseline)
     _print(verdict_found, trials, directory)
-    for line in found.unreadable:
+    # Files that were copied here from another machine are of another run.
+    others = manifest.about_others(found.others) if trials.not_run else ()
+    for line in (*found.unreadable, *others):
         print(line, file=sys.stderr)
     _write(directory, verdict_found, trials, found)
     return int(verdict_found.failed or bool(verdict_found.errors))

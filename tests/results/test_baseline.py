@@ -156,8 +156,10 @@ def test_a_run_that_was_interrupted_is_no_baseline_by_accident(tmp_path: Path) -
 def test_a_run_that_was_interrupted_is_judged_as_such(tmp_path: Path, floor: str, verdict: str) -> None:
     done = [made_trial(f"made/even/{task}#0", success=task != 1) for task in range(3)]
     stopped = dataclasses.replace(made_error("made/even/9#0"), error_type="TrialCancelledError")
-    directory = write_run(tmp_path / "run", [*done, stopped], absent=["made/odd/1#0"])
-    printed = command("gate", directory, "--min-pass", floor, code=1).out
+    directory = write_run(tmp_path / "run", [made_trial("made/odd/1#0")], run_id="earlier")
+    write_run(directory, [*done, stopped], absent=["made/odd/1#0"])
+    printed, remark = command("gate", directory, "--min-pass", floor, code=1)
+    assert remark == "1 trial file is of other runs or selections and does not count\n"
     assert "the run was cut short; so far: 2 of 3 trials succeeded" in printed
     assert "2 trials not run: no result is stored; run the same command with --a2a-resume" in printed
     assert "2 trials were not run, so this run does not pass\n" in printed
