@@ -92,6 +92,7 @@ def test_text_shows_the_requirement_the_wire_and_the_command() -> None:
         "repeat: curl",
         "WARNED SEND-004",
         "ERROR CARD-001",
+        "  reason: connection refused",
         "waived: GET-001 [JSONRPC]: until 2.4",
         "removable waiver: GET-002",
         "  1 x no prompt (STREAM-001)",
