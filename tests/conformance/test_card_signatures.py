@@ -4,12 +4,14 @@ import base64
 import builtins
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jwt
 import pytest
 import rfc8785
 from cards import GOOD_HEADER, Card, encode, full_1_0, hybrid, minimal_0_3, minimal_1_0
+from commands import command
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from pytest_a2a_bench.conformance.card import check_card
@@ -150,6 +152,14 @@ def test_a_key_that_is_not_in_the_set_is_named() -> None:
     # A key set may be one key, and the list of algorithms can be narrowed.
     assert check_card(signed(), jwks=public("ES256")) == []
     assert rules(signed(), public("ES256"), algorithms=("RS256",)) == ["SIGN-008", "SIGN-004"]
+
+
+def test_the_command_narrows_the_algorithms(tmp_path: Path) -> None:
+    card, keys = tmp_path / "card.json", tmp_path / "keys.json"
+    card.write_text(json.dumps(signed()))
+    keys.write_text(json.dumps(public("ES256")))
+    for algorithm, code in (("ES256", 0), ("RS256", 1)):
+        command("check", "--card", card, "--set", f"card-jwks={keys}", "--algorithms", algorithm, code=code)
 
 
 def test_a_signature_without_required_empty_members_is_reported_apart() -> None:
