@@ -16,6 +16,8 @@ from mutation import targets
 from one_test import in_one_test
 
 from pytest_a2a_bench.a2a.codec import TERMINAL
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.network import Network
 from pytest_a2a_bench.conformance import checks, engine
 from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import UNDECLARED, load_requirements, plan, requirement
@@ -87,6 +89,15 @@ def test_patch_versions_and_unknown_bindings() -> None:
     card = make_card((URL, "JSONRPC", "1.0"), (URL, "JSONRPC", "1.0"), (URL, "SOAP", "1.0"), (URL, "GRPC", "7.0"))
     assert declared(card, URL) == (("JSONRPC", "1.0"),)
     assert [str(t) for t in targets_of(card, URL)] == [f"JSONRPC 1.0 at {URL}"]
+
+
+def test_secrets_are_both_users_and_a_certificate_is_for_the_endpoint_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOB", "bob:of-bob")
+    config = ClientConfig(URL, auth=Credentials("of-ann"), network=Network(chain="PEM"))
+    card = make_card((URL, "JSONRPC", "1.0"), ("https://elsewhere.example/", "HTTP+JSON", "1.0"))
+    own, other = targets_of(card, URL, config=config, scenarios=Scenarios({"other_token_env": "BOB"}))
+    assert own.secrets == other.secrets == ("of-ann", "bob:of-bob", "of-bob")
+    assert (own.network.chain, other.network.chain) == ("PEM", "")
 
 
 def run(target: Target | tuple[Target, ...], *ids: str) -> dict[str, CheckResult]:
