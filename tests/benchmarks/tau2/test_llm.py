@@ -143,15 +143,16 @@ def judge_settings(llm: FakeLLM) -> Settings:
 
 @pytest.mark.usefixtures("judged_task")
 def test_several_judgements_decide_by_majority_and_their_spread_is_kept(run_trials: RunTrials) -> None:
-    with FakeLLM([verdict(True, False), verdict(True, True), say("?"), verdict(True, True)]) as llm:
-        settings = dataclasses.replace(judge_settings(llm), judge_times=3)
+    user, judge = [say("Help me."), say("###STOP###")], [verdict(True, False), verdict(True, True), say("?")]
+    with FakeLLM([*user, *judge, verdict(True, True)]) as llm:
+        settings = dataclasses.replace(judge_settings(llm), user="llm:openai/user", judge_times=3)
         [result] = run_trials("noop", settings, [JUDGED])
-    assert (result.error, result.reward, len(llm.requests)) == (None, 1.0, 4)
+    assert (result.error, result.reward, len(llm.requests)) == (None, 1.0, 6)
     assert result.reward_info is not None
     details = [c.detail for c in result.reward_info.checks if c.kind == "nl_assertion"]
     assert [detail.partition("]")[0] for detail in details] == ["[3 of 3 judgements", "[2 of 3 judgements"]
     assert result.provenance["judge_times"] == 3
-    assert result.user_usage.input_tokens == 400
+    assert result.user_usage.input_tokens == 600
     [message] = [line for line in summary.provenance_lines([result]) if line.startswith("judgements")]
     assert message == "judgements differed about 1 of 2 assertions (judge-times); the judge openai/judge is not steady"
 
