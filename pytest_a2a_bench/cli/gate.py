@@ -118,7 +118,7 @@ def _judge(namespace: Namespace, directory: Path) -> int:
 
 def _judge_results(namespace: Namespace, directory: Path, found: SelectedResults) -> int:
     settings = _read(namespace, found)
-    read = files.read(settings, Path(), directory)
+    read = files.read(settings, Path(), directory, has_run=True)
     results = list(found.every)
     problems = [*read.problems, *_unknown(settings, results)]
     if problems:
@@ -148,7 +148,6 @@ def _read(namespace: Namespace, found: SelectedResults) -> Settings:
         **{name: getattr(given, name) for name in NAMES},
         agents={name: "" for name in names if name},
         split=ran.get("split", "base"),
-        user=ran.get("user", "scripted"),
         benchmark_options={o.name: ran.get(o.name, o.default) for o in own},
     )
     if settings.max_drop is not None and not settings.baseline and len(settings.under_test) < 2:

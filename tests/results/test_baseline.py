@@ -17,7 +17,6 @@ from one_test import in_one_test
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus
 from pytest_a2a_bench.reports.contents import gather
-from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences, load, measured_by
 from pytest_a2a_bench.results.compare import compare, judge_drop
 from pytest_a2a_bench.results.store import Store
@@ -175,8 +174,6 @@ def test_a_run_whose_user_is_a_model_is_compared_from_its_files(tmp_path: Path) 
     directory = write_run(
         tmp_path / "run", [made_trial(f"made/even/{task}#0", provenance=measured) for task in range(60)]
     )
-    asked = manifest.load(directory)
-    dataclasses.replace(asked, settings={**asked.settings, "user": "llm:m"}).write(directory)
     assert "verdict: pass" in command("gate", directory, "--baseline", directory).out
 
 

@@ -251,10 +251,11 @@ class GateFiles:
     problems: tuple[str, ...] = ()
 
 
-def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
+def read(settings: Settings, directory: Path, results: Path, *, has_run: bool = False) -> GateFiles:
     """Read the files that the options name. The baseline may be the results directory itself: it is read before.
 
     :param directory: the directory that relative names start from.
+    :param has_run: whether the results are there: they say how they were measured, and the settings need not.
     """
     # All problems together, so that one run shows them all.
     problems: list[str] = []
@@ -265,7 +266,7 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
         name, place = split_named(settings.baseline) if settings.agents else (None, settings.baseline)
         try:
             baseline = load(directory / located(place))
-            problems += _contradictions(settings, baseline)
+            problems += [] if has_run else _contradictions(settings, baseline)
             problems += [f"--a2a-baseline: {text}" for text in _whose(settings, name, baseline)]
         except ConfigurationError as error:
             problems.append(f"--a2a-baseline: {error}")
