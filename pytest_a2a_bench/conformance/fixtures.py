@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects
@@ -187,8 +188,10 @@ async def _make(ctx: Context, state: str) -> WireReply:
     else:
         reply = await ctx.send(ctx.prompt(STATE_PROMPTS[state]))
         if state_of(_body(reply)) in RUNNING:
-            # Whether it is waited for is SEND-002's question.
-            reply = await ctx.wait_for_task(str(_body(reply).get("id")))
+            # Whether it is waited for is SEND-002's question; its form is that of the answer.
+            later = await ctx.wait_for_task(str(_body(reply).get("id")))
+            is_bare = _body(reply) is reply.result or not later.ok
+            reply = later if is_bare else replace(later, result={"task": later.result})
     # Spelled wrongly it is that state all the same, and the check is to see it.
     found = state_of(_body(reply))
     if not _body(reply) or found in RUNNING or (found != state and found in SETTLED):

@@ -20,6 +20,7 @@ from pytest_a2a_bench.conformance.finding import ACTS, AS_VALID, CARD, FOUND, Ch
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, STREAMING
 from pytest_a2a_bench.conformance.protocol.streams import MEMBERS
 from pytest_a2a_bench.conformance.session.health import CARD_RULES, Cause
+from pytest_a2a_bench.conformance.wire.exchange import is_late
 from pytest_a2a_bench.conformance.wire.reply import error_in, has_failed
 from pytest_a2a_bench.model.messages import json_object
 from pytest_a2a_bench.results.stats import count
@@ -72,6 +73,7 @@ _KINDS: Mapping[str, _Kind] = {
     "method path": _Kind("", ("CARD-009", "V03-CARD-013")),
     "no method": _Kind("operations are not there at all", ("JR-002", "GR-001", "V03-RPC-001")),
     "broken interface": _Kind("whatever is asked is answered with an internal error", _UNTRUE),
+    "silence": _Kind("answers take longer than the limit of time"),
     "gateway": _Kind("a gateway answers in the agent's place: {}"),
     "error event": _Kind("", ("STREAM-014",)),
     "breakdown": _Kind("valid requests are answered with an internal error"),
@@ -118,6 +120,8 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
     missing = ("", "UNIMPLEMENTED") if last.binding == "GRPC" else ("MethodNotFoundError", "")
     if error is not None and (error.name, error.grpc_status) == missing:
         yield "no method", here
+    if result.outcome == "error" and is_late(last):
+        yield "silence", (version,)
     said = version, _topic(last), _VARIABLE.sub("#", error.message) if error is not None else ""
     is_unknown = error is not None and error.may_be("TaskNotFoundError")
     if has_failed(last) and error is None and last.status in _GATEWAYS:
@@ -126,7 +130,9 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
     if last.binding == "HTTP+JSON" and last.events and error is not None:
         yield "error event", here
     if has_failed(last):
-        yield "broken interface", (version,)
+        # Its rule fails by itself where a message is not answered, either.
+        if rule not in _UNTRUE or finding.expected != AS_VALID:
+            yield "broken interface", (version,)
         yield "breakdown", said
         if _REFUSAL.search(finding.expected):
             yield "server error", (version,)
@@ -144,6 +150,8 @@ def _shapes(result: CheckResult, finding: Finding) -> Iterator[tuple[str, Key]]:
 
 def _ignored(result: CheckResult, finding: Finding) -> Iterator[str]:
     """Yield the members of a request that had no effect on its answer."""
+    if finding.exchanges[-1].problem:
+        return
     if _is_other_task(finding.exchanges[-1]):
         yield _IGNORABLE[-1]
     own = [e for e in finding.exchanges if e.binding == result.binding]

@@ -313,18 +313,24 @@ def _compliance(
 ) -> Compliance:
     # What was skipped says nothing about the agent, and a consequence is counted with its cause.
     checked = [row for row in rows if row.status not in ("skipped", "explained")]
+    # What breaks a MUST counts as one, whatever requirement it is found by.
+    fails = [row for row in rows if outcome_of(row.findings) == "failed"]
+    broken_by = {row.cause for row in fails if row.level == "MUST"} | {row.name for row in fails}
+    levels = ["MUST" if row.status == "failed" and row.name in broken_by else row.level for row in checked]
     kept = {
         level: (
-            sum(row.level == level and row.status == "passed" for row in checked),
-            sum(row.level == level for row in checked),
+            sum(own == level and row.status == "passed" for own, row in zip(levels, checked, strict=True)),
+            levels.count(level),
         )
         for level in ("MUST", "SHOULD", "MAY")
     }
-    broken = [row for row in checked if row.level == "MUST" and row.status != "passed"]
+    broken = [row for own, row in zip(levels, checked, strict=True) if own == "MUST" and row.status != "passed"]
     made = {row.name for row in rows}
     unmade = chosen - made
-    # A waived MUST is not kept; the waiver only keeps the run from failing. A SHOULD fails where the run is strict.
-    if any(row.status == "waived" for row in broken) or any(row.status == "failed" for row in checked):
+    # A waived MUST is not kept; the waiver only keeps the run from failing. A SHOULD fails where the run is strict, and
+    # decides where nothing else was judged.
+    is_kept = bool(kept["MUST"][1]) or all(row.status != "failed" for row in checked)
+    if any(row.status in ("waived", "failed") for row in broken) or not is_kept:
         verdict = "not conformant"
     elif not kept["MUST"][1] or all(row.status == "error" for row in checked):
         verdict = "not judged"

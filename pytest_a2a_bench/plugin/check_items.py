@@ -318,9 +318,11 @@ class Summary:
     @property
     def rows(self) -> list[CheckRow]:
         """The check of each reported item, and how it ended."""
+        from pytest_a2a_bench.conformance.finding import Finding
         from pytest_a2a_bench.conformance.report import CheckRow
 
-        return [CheckRow(**_members(values)) for values in self.reported.values()]
+        every = map(_members, self.reported.values())
+        return [CheckRow(**{**one, "findings": tuple(Finding(**f) for f in one.get("findings", ()))}) for one in every]
 
     def _levels(self, rows: list[CheckRow]) -> list[Compliance]:
         from pytest_a2a_bench.conformance.report import compliance

@@ -121,12 +121,19 @@ def test_the_matrix_keeps_versions_apart() -> None:
     ]
 
 
+STRICT = dataclasses.replace(result("warned", level="SHOULD"), outcome="failed")
+
+
 @in_one_test(
     ("results", "verdict"),
     [
         ([result("passed")], "fully conformant: MUST 1/1"),
         ([result("passed"), result("warned", level="SHOULD")], "conformant: MUST 1/1, SHOULD 0/1"),
         ([result("warned")], "conformant: MUST 0/1"),
+        # A recommendation fails a strict run, and breaks no MUST; an internal error does, whichever check meets it.
+        ([result("passed"), STRICT], "conformant: MUST 1/1, SHOULD 0/1"),
+        ([STRICT], "not conformant: SHOULD 0/1"),
+        ([result("passed"), result("failed", level="SHOULD")], "not conformant: MUST 1/2"),
         ([result("passed"), result("skipped")], "fully conformant: MUST 1/1; 1 skipped"),
         ([result("failed")], "not conformant: MUST 0/1"),
         ([result("skipped")], "not judged: nothing was checked; 1 skipped"),

@@ -183,6 +183,9 @@ FOLDED: dict[str, list[CheckResult]] = {
         _LISTING[0],
         row("V03-PUSH-001", "listing the configs: error TaskNotFoundError 404: none", "GRPC"),
     ],
+    "ff: extensions in answers that never came": [
+        row(f"EXT-00{n}", f"no answer: {n}", request_headers={"A2A-Extensions": "x"}, problem="reset") for n in (2, 3)
+    ],
     "feef: tasks without a kind": [
         row("V03-DM-001", "kind of a task is None", pointer="/kind"),
         row("V03-DM-001", "kind of a task is None", "HTTP+JSON", pointer="/task/kind"),
@@ -213,6 +216,14 @@ def test_a_defect_on_every_binding_is_one_and_names_the_others() -> None:
     assert (cause.outcome, [r.outcome for r in others]) == ("failed", ["explained", "explained"])
     assert {r.cause for r in others} == {"1.0/VAL-002[JSONRPC]"}
     assert [line.partition("]")[0] for line in cause.explains] == ["VAL-002 [HTTP+JSON", "VAL-002 [GRPC"]
+
+
+def test_answers_that_come_too_late_are_one_error() -> None:
+    late = {"outcome": "error", "problem": "no complete answer within 3 s"}
+    rows = [row("SEND-001", "SendMessage: late", **late), row("STREAM-001", "no stream: late", "HTTP+JSON", **late)]
+    folded = fold([*rows, row("GET-001", "SendMessage: reset", **{**late, "problem": "reset"})])
+    assert [r.outcome for r in folded] == ["error", "explained", "error"]
+    assert folded[0].findings[0].found == "answers take longer than the limit of time: SendMessage: late"
 
 
 @pytest.mark.parametrize(

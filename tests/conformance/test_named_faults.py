@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from broken_rpc import make_card
 from faulty.catalogue import FAULTS
-from faulty.fault import HTTP, REST, Fault, FaultyCall, Json, each_object, each_task, without
+from faulty.fault import HTTP, REST, Fault, FaultyCall, Json, each_object, each_task, only, without
 from faulty.problems import failure
 from faulty_server import start_faulty
 from judged import faults
@@ -79,6 +79,18 @@ _LOST = Fault(operations=("ListTasks",), reply=each_task(without("artifacts")))
         (FAULTS["message-no-context"], "MT-001 SEND-013", {"SEND-013": {"warned"}}),
         # Times without a zone are not asked for.
         (Fault(bindings=HTTP, reply=each_object(_naive)), "DM-010 LIST-012 HJ-005", {"DM-010": {"failed"}}),
+        # A task that is not waited for has its form, and its artifacts when it is over.
+        (
+            FAULTS["never-block"],
+            "SEND-001 SEND-002 SEND-010 SEND-018",
+            {"SEND-002": {"failed"}, "SEND-018": {"failed"}},
+        ),
+        # An array is no page of configurations.
+        (
+            replace(only("ListTaskPushNotificationConfigs", lambda page: page["configs"]), bindings=HTTP),
+            "PUSH-002 PUSH-004 PUSH-005",
+            {"PUSH-004": {"failed"}},
+        ),
         # A history that is not wanted must not come in any operation.
         (
             Fault(request=_without_length),

@@ -166,10 +166,13 @@ async def history_length(ctx: Context) -> None:
     else:
         reply = await ctx.send(configuration=configuration)
     task = ctx.task_of(reply, "SendMessage with historyLength")
-    if not most:
+    # One that goes on has more a moment later.
+    is_settled = state_of(task) in SETTLED
+    if not most and is_settled:
         await artifacts_are_kept(ctx, reply, task)
     if history_of(task):
-        whole = ctx.needed(await ctx.get_task(str(task.get("id"))), "GetTask", "GET-001")
+        later = await ctx.get_task(str(task.get("id"))) if is_settled else reply
+        whole = ctx.needed(later, "GetTask", "GET-001")
         judge_history(ctx, reply, task, whole, most, said)
 
 

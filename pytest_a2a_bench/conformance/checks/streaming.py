@@ -47,7 +47,7 @@ _STAGES = 3
 async def readable(ctx: Context) -> tuple[WireReply, list[StreamEvent]]:
     """Return the ordinary stream and its events; skip where there is none."""
     reply = await stream_in(ctx, ctx.state)
-    return reply, ctx.events_of(reply, "the stream", "STREAM-001")
+    return reply, ctx.events_of(reply, "the stream", "V03-STREAM-001" if ctx.version == "0.3" else "STREAM-001")
 
 
 async def chunked(ctx: Context) -> tuple[WireReply, list[StreamEvent]]:
@@ -192,7 +192,7 @@ async def events_are_rpc_responses(ctx: Context) -> None:
     if ctx.binding != "JSONRPC":
         return
     reply = await stream_in(ctx, ctx.state)
-    if not reply.documents:
+    if not reply.documents and ctx.version != "0.3":  # whose rule says so already
         await readable(ctx)  # which says why there is no stream
     sent_id = reply.rpc_id
     for number, document in enumerate(reply.documents):
