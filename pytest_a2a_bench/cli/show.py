@@ -37,7 +37,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.reports import trial_text
 from pytest_a2a_bench.reports.live import Server, Watched
 from pytest_a2a_bench.reports.trial_text import conversation, noise_text, rerun_command
-from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results import lock, manifest
 from pytest_a2a_bench.results.gates.noise import events_of
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.stats import count
@@ -231,7 +231,8 @@ def _print_reasons(
         + (f", for {count(len(reasons), 'reason')}" if missed else "")
     )
     if absent := sum(r.status == "not_run" for r in results):
-        print(f"{count(absent, 'more trial')} not run: there is no result; run the same command with --a2a-resume")
+        again = "the run goes on" if lock.is_in_use(directory) else "run the same command with --a2a-resume"
+        print(f"{count(absent, 'more trial')} without a result: {again}")
     command = f"a2a-bench show --results {shlex.quote(str(directory))}"
     whole = namespace.whole or namespace.what is not None
     for line in trial_text.lines(reasons, items, command, whole=whole):

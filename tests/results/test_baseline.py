@@ -19,6 +19,7 @@ from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus
 from pytest_a2a_bench.reports.contents import gather
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences, load, measured_by
 from pytest_a2a_bench.results.compare import compare, judge_drop
+from pytest_a2a_bench.results.lock import locked
 from pytest_a2a_bench.results.store import Store
 
 
@@ -164,9 +165,11 @@ def test_a_run_that_was_interrupted_is_judged_as_such(tmp_path: Path, floor: str
     assert "2 trials were not run, so this run does not pass\n" in printed
     assert printed.endswith(f"\nverdict: {verdict}\n")
     printed = command("show", "--results", directory).out
-    assert "1 more trial not run: there is no result" in printed
+    assert "1 more trial without a result: run the same command with --a2a-resume" in printed
     assert "1x unproven: was stopped before its end [made/even/9]" in printed
     assert "network" not in printed
+    with locked(directory, "pytest"):
+        assert "1 more trial without a result: the run goes on" in command("show", "--results", directory).out
 
 
 def test_a_run_whose_user_is_a_model_is_compared_from_its_files(tmp_path: Path) -> None:
