@@ -11,15 +11,20 @@ Card = dict[str, Any]
 Break = Callable[[Card], None]
 
 
+AT, ID = "https://router.example.com", "https://id.example.com"
+
+
+def interface(binding: str, url: str = f"{AT}/rpc", version: str = "1.0", **more: Any) -> Card:
+    return {"url": url, "protocolBinding": binding, "protocolVersion": version, **more}
+
+
 def minimal_1_0() -> Card:
     """The least that a 1.0 card can say."""
     return {
         "name": "Router",
         "description": "Plans routes.",
         "version": "1.2.0",
-        "supportedInterfaces": [
-            {"url": "https://router.example.com/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
-        ],
+        "supportedInterfaces": [interface("JSONRPC")],
         "capabilities": {},
         "defaultInputModes": ["text/plain"],
         "defaultOutputModes": ["text/plain"],
@@ -29,20 +34,17 @@ def minimal_1_0() -> Card:
 
 def full_1_0() -> Card:
     """Every member of 1.0, and members that nobody knows."""
+    code = {"authorizationUrl": f"{ID}/authorize", "tokenUrl": f"{ID}/token", "refreshUrl": f"{ID}/refresh"}
+    device = {"deviceAuthorizationUrl": f"{ID}/device", "tokenUrl": f"{ID}/token", "scopes": {}}
     return {
         **minimal_1_0(),
         "supportedInterfaces": [
-            {"url": "https://router.example.com/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
-            {"url": "https://router.example.com/rpc", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
-            {"url": "grpc.example.com:443", "protocolBinding": "GRPC", "protocolVersion": "1.0", "tenant": "a"},
-            {"url": "grpc.example.com:443", "protocolBinding": "GRPC", "protocolVersion": "1.0", "tenant": "b"},
-            {"url": "http://127.0.0.1:8080/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
-            {
-                "url": "wss://router.example.com/socket",
-                "protocolBinding": "https://example.com/bindings/websocket/v1",
-                "protocolVersion": "1.0",
-                "x-weight": 3,
-            },
+            interface("JSONRPC"),
+            interface("HTTP+JSON"),
+            interface("GRPC", "grpc.example.com:443", tenant="a"),
+            interface("GRPC", "grpc.example.com:443", tenant="b"),
+            interface("JSONRPC", "http://127.0.0.1:8080/"),
+            interface("https://example.com/bindings/websocket/v1", "wss://router.example.com/socket") | {"x-weight": 3},
         ],
         "provider": {"organization": "Example Geo", "url": "https://geo.example.com"},
         "documentationUrl": "https://docs.example.com/router?page=token",
@@ -60,32 +62,14 @@ def full_1_0() -> Card:
             "key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key", "description": "Ask us"}},
             "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}},
             "mtls": {"mtlsSecurityScheme": {}},
-            "oidc": {"openIdConnectSecurityScheme": {"openIdConnectUrl": "https://id.example.com/.well-known/x"}},
+            "oidc": {"openIdConnectSecurityScheme": {"openIdConnectUrl": f"{ID}/.well-known/x"}},
             "code": {
                 "oauth2SecurityScheme": {
-                    "flows": {
-                        "authorizationCode": {
-                            "authorizationUrl": "https://id.example.com/authorize",
-                            "tokenUrl": "https://id.example.com/token",
-                            "refreshUrl": "https://id.example.com/refresh",
-                            "scopes": {"read": "Read routes"},
-                            "pkceRequired": True,
-                        }
-                    },
-                    "oauth2MetadataUrl": "https://id.example.com/.well-known/oauth-authorization-server",
+                    "flows": {"authorizationCode": {**code, "scopes": {"read": "Read routes"}, "pkceRequired": True}},
+                    "oauth2MetadataUrl": f"{ID}/.well-known/oauth-authorization-server",
                 }
             },
-            "device": {
-                "oauth2SecurityScheme": {
-                    "flows": {
-                        "deviceCode": {
-                            "deviceAuthorizationUrl": "https://id.example.com/device",
-                            "tokenUrl": "https://id.example.com/token",
-                            "scopes": {},
-                        }
-                    }
-                }
-            },
+            "device": {"oauth2SecurityScheme": {"flows": {"deviceCode": device}}},
         },
         "securityRequirements": [{"schemes": {"code": {"list": ["read"]}, "key": {"list": []}}}, {"schemes": {}}],
         "skills": [
@@ -108,18 +92,9 @@ def full_1_0() -> Card:
 
 def minimal_0_3() -> Card:
     """The least that a 0.3 card can say."""
-    return {
-        "protocolVersion": "0.3.0",
-        "name": "Router",
-        "description": "Plans routes.",
-        "version": "1.2.0",
-        "url": "https://router.example.com/rpc",
-        "preferredTransport": "JSONRPC",
-        "capabilities": {},
-        "defaultInputModes": ["text/plain"],
-        "defaultOutputModes": ["text/plain"],
-        "skills": [],
-    }
+    card = {**minimal_1_0(), "url": f"{AT}/rpc", "preferredTransport": "JSONRPC", "skills": []}
+    del card["supportedInterfaces"]
+    return {"protocolVersion": "0.3.0", **card}
 
 
 def full_0_3() -> Card:
@@ -127,8 +102,8 @@ def full_0_3() -> Card:
     return {
         **minimal_0_3(),
         "additionalInterfaces": [
-            {"url": "https://router.example.com/rpc", "transport": "JSONRPC"},
-            {"url": "https://router.example.com/rest", "transport": "HTTP+JSON"},
+            {"url": f"{AT}/rpc", "transport": "JSONRPC"},
+            {"url": f"{AT}/rest", "transport": "HTTP+JSON"},
             {"url": "grpc.example.com:443", "transport": "GRPC"},
             {"url": "wss://router.example.com/socket", "transport": "WEBSOCKET"},
         ],
@@ -145,12 +120,12 @@ def full_0_3() -> Card:
             "key": {"type": "apiKey", "in": "header", "name": "X-Key"},
             "bearer": {"type": "http", "scheme": "bearer"},
             "mtls": {"type": "mutualTLS"},
-            "oidc": {"type": "openIdConnect", "openIdConnectUrl": "https://id.example.com/.well-known/x"},
+            "oidc": {"type": "openIdConnect", "openIdConnectUrl": f"{ID}/.well-known/x"},
             "oauth": {
                 "type": "oauth2",
                 "flows": {
-                    "clientCredentials": {"tokenUrl": "https://id.example.com/token", "scopes": {"read": "Read"}},
-                    "implicit": {"authorizationUrl": "https://id.example.com/authorize", "scopes": {}},
+                    "clientCredentials": {"tokenUrl": f"{ID}/token", "scopes": {"read": "Read"}},
+                    "implicit": {"authorizationUrl": f"{ID}/authorize", "scopes": {}},
                 },
             },
         },
@@ -175,29 +150,21 @@ def full_0_3() -> Card:
 
 def hybrid() -> Card:
     """A card that both versions can read, as a server with both would publish it."""
-    card = minimal_1_0()
-    url = card["supportedInterfaces"][0]["url"]
+    key = {"location": "header", "name": "X-Key"}
     return {
-        **card,
+        **minimal_1_0(),
         "supportedInterfaces": [
-            *card["supportedInterfaces"],
-            {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
-            {"url": "https://router.example.com/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "0.3"},
+            interface("JSONRPC"),
+            interface("JSONRPC", version="0.3"),
+            interface("HTTP+JSON", f"{AT}/rest", "0.3"),
         ],
-        "securitySchemes": {
-            "key": {
-                "apiKeySecurityScheme": {"location": "header", "name": "X-Key"},
-                "type": "apiKey",
-                "in": "header",
-                "name": "X-Key",
-            }
-        },
+        "securitySchemes": {"key": {"apiKeySecurityScheme": key, "type": "apiKey", "in": "header", "name": "X-Key"}},
         "securityRequirements": [{"schemes": {"key": {}}}],
         "security": [{"key": []}],
         "protocolVersion": "0.3",
-        "url": url,
+        "url": f"{AT}/rpc",
         "preferredTransport": "JSONRPC",
-        "additionalInterfaces": [{"url": "https://router.example.com/rest", "transport": "HTTP+JSON"}],
+        "additionalInterfaces": [{"url": f"{AT}/rest", "transport": "HTTP+JSON"}],
         "supportsAuthenticatedExtendedCard": True,
         "capabilities": {"extendedAgentCard": True},
     }
