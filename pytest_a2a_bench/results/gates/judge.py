@@ -257,6 +257,9 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
         text += f"; {_changed(comparison)}; {NEW_BASELINE}" if comparison.changed else ""
         return GateResult("baseline", "inconclusive", {"tasks": 0}, text, refused=True)
     decision = trials.decided.get("baseline")
+    if decision is not None and comparison.changed:
+        text = f"{_changed(comparison)}, and the run ended early by them as well; {NEW_BASELINE}"
+        return GateResult("baseline", "inconclusive", {"tasks": group.tasks}, text, refused=True)
     verdict = judge_drop(group, allowed) if decision is None else decision.verdict
     numbers: dict[str, Any] = {**comparison.to_json()["overall"], "allowed": allowed}
     what = f"{decision}; " if decision else ""

@@ -207,6 +207,17 @@ class TestBaseline:
         same = judge(Trials(of(user="scripted", benchmark="tau2 1", judge="m")), Thresholds(), before)
         assert only(same).verdict == "pass", "whether somebody was judged at all depends on the tasks"
 
+    def test_what_was_decided_by_tasks_that_changed_is_no_verdict(self) -> None:
+        def of(version: str) -> list[TrialResult]:
+            return [*run(60), trial("c", provenance={"task_version": version})]
+
+        decided = {"baseline": Decision("pass", 8, 61)}
+        gate = only(judge(Trials(of("2"), decided=decided), Thresholds(), Baseline.of(of("1"))))
+        assert (gate.verdict, gate.refused) == ("inconclusive", True)
+        assert gate.sentence.startswith(
+            "1 task changed since the baseline and is not compared, and the run ended early"
+        )
+
     def test_tasks_of_one_run_alone_are_counted_out_and_no_common_one_is_refused(self) -> None:
         verdict = judge(Trials([trial("a")]), Thresholds(inconclusive="pass"), Baseline.of([trial("b")]))
         assert verdict.failed
