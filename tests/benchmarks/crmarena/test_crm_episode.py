@@ -173,6 +173,7 @@ def test_an_interactive_conversation_goes_on_until_the_user_is_done() -> None:
     assert (episode.ended, episode.answer, user.heard) == ("user_stop", "three", ["one", "two", "three"])
     assert episode.counts.user_turns == 3
     assert [t.text for t in episode.transcript if t.role == "user"] == ["hello", RULE, "more", "and more"]
+    assert [t.text for t in episode.transcript if t.role == "agent"] == ["thinking aloud", None, None, None, None]
 
 
 SAID = st.one_of(

@@ -168,7 +168,6 @@ FieldType = Literal[
     "phone",
     "url",
     "picklist",
-    "multipicklist",
     "number",
     "integer",
     "currency",
@@ -180,9 +179,7 @@ FieldType = Literal[
 
 NUMERIC_TYPES: frozenset[str] = frozenset({"number", "integer", "currency", "percent"})
 #: Types whose values are words; ``longtext`` is text that Salesforce can neither filter, sort nor group by.
-TEXT_TYPES: frozenset[str] = frozenset(
-    {"text", "textarea", "longtext", "email", "phone", "url", "picklist", "multipicklist"}
-)
+TEXT_TYPES: frozenset[str] = frozenset({"text", "textarea", "longtext", "email", "phone", "url", "picklist"})
 ID_TYPES: frozenset[str] = frozenset({"id", "reference"})
 
 

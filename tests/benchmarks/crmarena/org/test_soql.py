@@ -47,6 +47,9 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
     "SELECT a.Name, o.LastName FROM Case c, c.Account a, c.Owner o WHERE c.Status = 'New'": _one(
         Account={"Name": "Zeta 100% Foods"}, Owner={"LastName": "Árnason"}
     ),
+    "SELECT k.LastName, a.Name FROM Case c, c.Contact k, k.Account a WHERE c.Status = 'New'": _one(
+        Contact={"LastName": "Moss", "Account": {"Name": "Zeta 100% Foods"}}
+    ),
     "SELECT What.Name, What.Type FROM Task ORDER BY Subject": [
         {"What": {"Name": "Big deal", "Type": "Opportunity"}},
         {"What": {"Name": "Big deal", "Type": "Opportunity"}},

@@ -26,6 +26,7 @@ READ: dict[str, list[tuple[str, tuple[str, ...]]]] = {
         (f"None\n\nFinal answer: {A}", (A,)),
         (f"{A} is the answer.", (A,)),
         (f"None of the other agents come close to {A}", (A,)),
+        (f"{A} alone, as None else comes close", (A,)),
         (f"{A}, {B}", (A, B)),
         (f"It is {A}, not {B}.", (A, B)),
         (f"005{A[3:14]}", (f"005{A[3:14]}",)),

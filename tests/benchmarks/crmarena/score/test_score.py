@@ -113,6 +113,7 @@ def test_a_reward_says_how_it_came_about_and_never_the_gold() -> None:
         "expected_shown": False,
     }
     assert "005Aa000001xyzAIAQ" in reward.checks[0].description
+    assert "nothing_read" not in score(task("handle_time", USER), USER, scoring="compat").info
     for scoring in ("compat", "fixed"):
         for said in (USER, f"It is {USER}", "None", "", "no idea"):
             written = json.dumps(to_plain(score(task("handle_time", USER), said, scoring=scoring)))

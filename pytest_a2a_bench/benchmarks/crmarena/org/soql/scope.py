@@ -374,10 +374,8 @@ def _aggregate(scope: Scope, call: FunctionCall, inner: Operand) -> Operand:
     numeric = inner.type in NUMERIC_TYPES
     if call.name in ("SUM", "AVG"):
         fits = numeric
-    elif call.name in ("MIN", "MAX"):
-        # There is no order of checkboxes, long texts and lists of choices.
-        fits = inner.type not in ("boolean", "longtext", "multipicklist")
     else:
+        # There is no order of checkboxes and long texts.
         fits = inner.type not in ("longtext", "boolean") or call.name == "COUNT"
     if not fits or (not inner.plain and call.name not in ("COUNT", "COUNT_DISTINCT", "MIN", "MAX")):
         raise scope.refuse(
