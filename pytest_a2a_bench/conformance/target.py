@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.a2a.auth import authentication, explain_refusal
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects
@@ -14,8 +14,10 @@ from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.conformance.finding import BINDING_OF
 from pytest_a2a_bench.conformance.protocol.operations import CAPABILITIES, OPERATIONS
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.listener import BindAddress
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
 @dataclass(frozen=True, slots=True)
