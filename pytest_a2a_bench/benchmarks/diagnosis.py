@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pytest_a2a_bench.errors import OwnFunctionError, TrialCancelledError
+from pytest_a2a_bench.errors import OwnFunctionError
 from pytest_a2a_bench.model import DialectFinding, TrialResult, Turn
+from pytest_a2a_bench.results.gates.terms import STOPPED
 from pytest_a2a_bench.results.store import StoreError
 from pytest_a2a_bench.text import one_line
 
@@ -152,7 +153,7 @@ def _trouble(result: TrialResult) -> Diagnosis | None:
     match result.status:
         case "infrastructure_error" if result.error_type == OwnFunctionError.__name__:
             return Diagnosis("own-function", "", one_line(result.error or ""))
-        case "infrastructure_error" if result.error_type == TrialCancelledError.__name__:
+        case "infrastructure_error" if result.error_type in STOPPED:
             return Diagnosis("stopped", "", one_line(result.error or ""))
         case "infrastructure_error" if result.error_type == StoreError.__name__:
             return Diagnosis("file", "", one_line(result.error or ""))

@@ -155,7 +155,8 @@ def test_a_run_that_was_interrupted_is_no_baseline_by_accident(tmp_path: Path) -
 @in_one_test(("floor", "verdict"), [("0.1", "inconclusive"), ("0.7", "inconclusive"), ("0.9", "failed")])
 def test_a_run_that_was_interrupted_is_judged_as_such(tmp_path: Path, floor: str, verdict: str) -> None:
     done = [made_trial(f"made/even/{task}#0", success=task != 1) for task in range(3)]
-    stopped = dataclasses.replace(made_error("made/even/9#0"), error_type="TrialCancelledError")
+    kind = "TrialCancelledError" if floor == "0.1" else "RunTimeoutError"
+    stopped = dataclasses.replace(made_error("made/even/9#0"), error_type=kind)
     directory = write_run(tmp_path / "run", [made_trial("made/odd/1#0")], run_id="earlier")
     write_run(directory, [*done, stopped], absent=["made/odd/1#0"])
     printed, remark = command("gate", directory, "--min-pass", floor, code=1)

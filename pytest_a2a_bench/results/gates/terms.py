@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pytest_a2a_bench.config.rates import Tier, split_tier
 from pytest_a2a_bench.config.settings import NOISY, Settings
-from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError
+from pytest_a2a_bench.errors import ConfigurationError, RunTimeoutError, TrialCancelledError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.messages import Limits
 from pytest_a2a_bench.results.compare import NO_SIGN, AgentComparison, Comparison, GateVerdict
@@ -46,6 +46,9 @@ PREFIX = "missed"
 NOTHING_MISSED = "the last run missed nothing, so --a2a-missed runs nothing"
 
 Inconclusive = Literal["pass", "fail", "signs"]
+
+STOPPED = (TrialCancelledError.__name__, RunTimeoutError.__name__)
+"""The error types of trials that were in flight when the run was stopped, by Ctrl-C or by its own limit."""
 
 DECIDED_ERROR = "Decided"
 """The error type of a skipped trial that did not run, because every gate was decided."""
@@ -322,7 +325,7 @@ def thresholds_of(settings: Settings) -> Thresholds:
 
 def was_run(result: TrialResult) -> bool:
     """Return whether a trial came to an end, be it an error; others say nothing, as the run was stopped before."""
-    return result.status != "not_run" and result.error_type != TrialCancelledError.__name__
+    return result.status != "not_run" and result.error_type not in STOPPED
 
 
 def is_unsolved(result: TrialResult) -> bool:
