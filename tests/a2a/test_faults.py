@@ -149,7 +149,7 @@ async def _edge_of(connection: AgentConnection) -> HttpEdge:
     return connection._edge_here()
 
 
-def test_a_body_that_did_not_leave_is_sent_again(connect: Connect) -> None:
+def test_a_body_that_did_not_leave_is_sent_again() -> None:
     """httpcore is told to fail while it writes: no server can be made to break at that very moment."""
 
     class Broken(httpcore.AsyncMockStream):

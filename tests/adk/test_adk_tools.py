@@ -104,7 +104,7 @@ def test_an_agent_that_is_gone_is_an_error_and_no_result(tools: Tools) -> None:
         asyncio.run(tools.get_evaluation_results(run_id))
 
 
-def test_an_evaluation_stays_canceled(new_runs: Callable[..., Runs], options: AdkOptions, tmp_path: Path) -> None:
+def test_an_evaluation_stays_canceled(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
     impatient = dataclasses.replace(options, wait=0.01)
     tools = Tools(new_runs(impatient))
     with slow_agent() as agent:

@@ -123,7 +123,7 @@ def test_conformance_is_judged_too(url: str, noop_url: str, results: Path) -> No
     assert report["counts"] == result["counts"]
 
 
-def test_an_agent_that_is_not_there_is_an_error_and_no_score(results: Path, tmp_path: Path) -> None:
+def test_an_agent_that_is_not_there_is_an_error_and_no_score(tmp_path: Path) -> None:
     with served(Terms(tmp_path / "results", guard=LOCAL)) as url:
         for domain in ("mock", "conformance"):
             received = Caller(url).ask(gen3(AGENT_GONE, domain=domain))

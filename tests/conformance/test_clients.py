@@ -639,7 +639,7 @@ def test_the_fixture_judges_a_client(a2a_observed_agent: ObservedAgent) -> None:
     assert "ROLE_AGENT" in exchange.request
 
 
-def test_waivers_are_for_clients_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_waivers_are_for_clients_too(tmp_path: Path) -> None:
     waivers = tmp_path / "waivers.toml"
     waivers.write_text(
         '[[waiver]]\nid = "DM-004"\nreason = "reported"\n\n[[waiver]]\nid = "CLIENT-001"\nreason = "r"\n'

@@ -194,7 +194,7 @@ def test_merging_is_what_its_definition_says(data: list[ToolCall], text: list[To
     assert merge_calls(data, text) == merge_slowly(data, text)
 
 
-def test_merging_many_calls_compares_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_merging_many_calls_compares_few() -> None:
     """Twenty thousand calls took 51 s of CPU when each was compared with each."""
 
     class Name(str):

@@ -104,7 +104,7 @@ def test_an_assessment_that_takes_too_long_is_canceled() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_cancels_the_assessment_and_stops_everything(number: int, expected: int, tmp_path: Path) -> None:
+def test_a_signal_cancels_the_assessment_and_stops_everything(number: int, expected: int) -> None:
     port = free_port()
     with (
         subprocess.Popen(

@@ -83,7 +83,7 @@ def test_a_stop_that_is_cancelled_is_finished_all_the_same(tmp_path: Path) -> No
     asyncio.run(cancel_twice())
 
 
-def test_stopping_again_gives_the_same_exit_code(tmp_path: Path) -> None:
+def test_stopping_again_gives_the_same_exit_code() -> None:
     async def stop() -> list[int]:
         process = Process(Command((PYTHON, "-c", "import time; time.sleep(600)")), 0, "")
         await process.stop()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow  # each is a run of its own, from nothing
 
 
 @pytest.fixture
-def environ(tmp_path: Path) -> dict[str, str]:
+def environ() -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("A2A_", "PYTEST_", "GITHUB_"))}
     return kept | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 

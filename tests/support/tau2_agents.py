@@ -334,16 +334,7 @@ def echo(part: Part) -> Play:
         reply = yield reply or "Hello."
 
 
+PLAYED = (ask_first, imperative, confirm_every_write, one_step, chatty, terse, wrong_then_corrected, multi_issue)
 AGENTS: dict[str, Callable[[Part], Play]] = {
-    "ask-first": ask_first,
-    "imperative": imperative,
-    "confirm-every-write": confirm_every_write,
-    "one-step": one_step,
-    "chatty": chatty,
-    "terse": terse,
-    "wrong-then-corrected": wrong_then_corrected,
-    "multi-issue": multi_issue,
-    "all-at-once": all_at_once,
-    "noop": noop,
-    "echo": echo,
+    agent.__name__.replace("_", "-"): agent for agent in (*PLAYED, all_at_once, noop, echo)
 }

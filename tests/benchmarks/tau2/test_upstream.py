@@ -308,11 +308,7 @@ def evaluate_trajectories(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Pa
 
 @pytest.mark.parametrize("agent", ["oracle", "readonly", "noop"])
 def test_upstream_evaluates_bankings_exports_to_the_same(
-    agent: str,
-    run_trials: RunTrials,
-    tmp_path: Path,
-    evaluate_trajectories: Callable[[Path, Path], None],
-    capsys: pytest.CaptureFixture[str],
+    agent: str, run_trials: RunTrials, tmp_path: Path, evaluate_trajectories: Callable[[Path, Path], None]
 ) -> None:
     results = run_trials(agent, settings(), [*sample(BANKING, 3), INTERLEAVED])
     held = [r for r in results if r.status == "evaluated"]
