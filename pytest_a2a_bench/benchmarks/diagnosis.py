@@ -113,6 +113,9 @@ CAUSES: Mapping[str, Cause] = {
         "answered with nothing", "see that each reply has text or a call (an A2A message, a task's artifact)"
     ),
     "ended-task": Cause("ended the A2A task as {subject}", "look at the agent's log: it gave up by itself"),
+    "limit": Cause(
+        "gave an answer beyond a limit: {subject}", "let it answer shorter, or raise reply-limits={subject}=N"
+    ),
     "unreadable": Cause(
         "wrote calls that cannot be read ({subject})", "let it write calls as the first message shows (--a2a-dialect)"
     ),
@@ -145,7 +148,7 @@ def diagnose(result: TrialResult, diagnoser: Diagnoser | None = None) -> Diagnos
         raise TypeError(
             f"the diagnoser of {result.key.suite} returned {type(own).__name__}; expected a Diagnosis or None"
         )
-    return own or next(_unreadable(result), None) or Diagnosis("unexplained", detail=_ending(result))
+    return _prevented(result, own) or own or Diagnosis("unexplained", detail=_ending(result))
 
 
 def _trouble(result: TrialResult) -> Diagnosis | None:
@@ -213,8 +216,19 @@ def _gave_up(result: TrialResult) -> Diagnosis:
         return Diagnosis("silent", detail=one_line(note), turn=_last(result.transcript))
     if unreadable is not None:
         return unreadable
+    if limit := next((f for f in result.findings if f.rule.startswith("limit-") and f.message in note), None):
+        return Diagnosis("limit", limit.rule.removeprefix("limit-"), one_line(limit.message), _last(result.transcript))
     state = next((s for s in ("rejected", "canceled", "failed") if s in note), "failed")
     return Diagnosis("ended-task", state, one_line(note), _last(result.transcript))
+
+
+def _prevented(result: TrialResult, own: Diagnosis | None) -> Diagnosis | None:
+    """Return the unreadable call that is why a benchmark misses one: no other call of that tool could be read."""
+    called = {call.name for turn in result.transcript if turn.role == "agent" for call in turn.calls}
+    for finding, unreadable in _unreadable_findings(result):
+        if own is None or not called or (own.subject and own.subject not in called and own.subject in finding.raw):
+            return unreadable
+    return None
 
 
 def _unreadable(result: TrialResult) -> Iterator[Diagnosis]:

@@ -134,21 +134,22 @@ _SILENT = 3
 
 
 def silence(results: Sequence[TrialResult]) -> str:
-    """Return a sentence about an agent that called no tool, with the rate of doing nothing; empty for other agents."""
+    """Return a sentence about an agent that called no tool; empty for other agents."""
     # Benchmarks with tools store how these were described; a scenario may have none.
     judged = [r for r in results if r.status == "evaluated" and "dialect_option" in r.provenance]
     if len(judged) < _SILENT or any(_calls_tools(r) or r.provenance.get("native_calls") for r in judged):
         return ""
+    passed = sum(r.success for r in judged)
     return (
-        f"the agent called no tool in any of {len(judged)} conversations; doing nothing scores "
-        f"{sum(r.success for r in judged) / len(judged):.2f} here; a2a-bench doctor URL shows what it was sent"
+        f"the agent called no tool in any of {len(judged)} conversations, of which {passed} passed; "
+        "a2a-bench doctor URL shows what it was sent"
     )
 
 
 def _calls_tools(result: TrialResult) -> bool:
     # A task may begin in the middle of a conversation, in which its author let the agent call tools.
-    said = [turn for turn in result.transcript if turn.role == "agent" and turn.party is None]
-    return any(turn.calls for turn in said[-len(result.turn_latencies) or len(said) :])
+    given = int(result.provenance.get("given_messages") or 0)
+    return any(turn.calls for turn in result.transcript[given:] if turn.role == "agent" and turn.party is None)
 
 
 def caveats(results: Sequence[TrialResult]) -> Iterator[str]:

@@ -393,6 +393,6 @@ def test_the_summary_names_an_agent_that_calls_no_tool_once_and_how_tools_were_d
         seconds=1.0,
     )
     lines = list(assessor_result._trial_lines(cast("Any", found)))
-    assert lines[1].startswith("the agent called no tool in any of 3 conversations; doing nothing scores 0.00 here")
+    assert lines[1].startswith("the agent called no tool in any of 3 conversations, of which 0 passed")
     assert "in the dialect 'agentbeats'" in lines[2]
     assert sum("called no tool" in line for line in lines) == 1

@@ -31,7 +31,7 @@ def test_header_and_summary(desk: Bench, noop_url: str) -> None:
 def test_calls_that_a_task_begins_with_are_not_the_agents(bench: Bench, noop_url: str) -> None:
     # An earlier agent created a task in what this one goes on with.
     result = bench("--a2a-endpoint", noop_url, "-k", "update_task_with_message_history", "--a2a-trials=3")
-    result.stdout.fnmatch_lines(["the agent called no tool in any of 3 conversations; doing nothing scores 0.00 here*"])
+    result.stdout.fnmatch_lines(["the agent called no tool in any of 3 conversations, of which 0 passed*"])
 
 
 def test_a_narrow_terminal_gets_a_column_per_domain(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

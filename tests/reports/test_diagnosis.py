@@ -67,6 +67,7 @@ def without(call: Call, **other: Any) -> Call:
 
 CABIN = ("update_reservation_flights", {"cabin": "economy"})
 AWAY = ("transfer_to_human_agents", {"summary": "?"})
+UNREAD = (DialectFinding("unreadable-call", "cannot be read", '{"name": "cancel_reservation", "arguments": {'),)
 THREE, THREE_WRONG = without(BAGS, total_baggages=3), "update_reservation_baggages with a wrong total_baggages"
 
 
@@ -92,6 +93,9 @@ THREE, THREE_WRONG = without(BAGS, total_baggages=3), "update_reservation_baggag
         # The earliest cause.
         (result([CANCEL, BAGS], "Shall I?", THREE, AWAY), "wrong-argument", THREE_WRONG),
         (result([CANCEL, BAGS], AWAY, THREE), "transferred", ""),
+        # A call that could not be read is why its tool was never called, unless another one was read.
+        (result([READ, CANCEL], READ, "Done.", findings=UNREAD), "unreadable", "unreadable-call"),
+        (result([CANCEL, BAGS], CANCEL, "Done.", findings=UNREAD), "never-called", BAGS[0]),
         # Messages that the task gives are nobody's doing.
         (
             result([BAGS], CANCEL, "What now?", provenance={"given_messages": 3}),
@@ -235,7 +239,10 @@ def test_agents_that_go_round_in_circles_say_nothing_or_cannot_be_read() -> None
     empty = TrialResult(KEY, "evaluated", findings=(DialectFinding("empty-reply", "nothing"),), **gone)
     broken = TrialResult(KEY, "evaluated", findings=(DialectFinding("unreadable-call", "looks like", "{"),), **gone)
     left = TrialResult(KEY, "evaluated", **gone)
-    assert [d.kind for d in map(diagnose, (empty, broken, left)) if d] == ["silent", "unreadable", "ended-task"]
+    dropped = (DialectFinding("limit-bytes", "saying 'no'"),)
+    long = TrialResult(KEY, "evaluated", findings=dropped, **gone)
+    kinds = [d.kind for d in map(diagnose, (empty, broken, left, long)) if d]
+    assert kinds == ["silent", "unreadable", "ended-task", "limit"]
 
 
 def test_a_diagnoser_that_breaks_takes_nothing_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

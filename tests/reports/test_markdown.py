@@ -1,5 +1,6 @@
 """A run as Markdown and as annotations: complete, bounded, and nothing in it acts."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -212,8 +213,11 @@ def test_an_agent_that_calls_no_tool_is_named() -> None:
     silent = [made_trial(f"tau2/airline/{n}#0", success=n == 1, transcript=(), **said) for n in range(3)]
     (line,) = (line for line in summary.caveats(silent) if "called no tool" in line)
     assert line == (
-        "the agent called no tool in any of 3 conversations; doing nothing scores 0.33 here; "
+        "the agent called no tool in any of 3 conversations, of which 1 passed; "
         "a2a-bench doctor URL shows what it was sent"
     )
     talking = [*silent, made_trial("tau2/airline/9#0", **said)]
     assert not any("called no tool" in line for line in summary.caveats(talking))
+    # What stands in the task was not said by this agent.
+    given = [dataclasses.replace(r, provenance={**r.provenance, "given_messages": len(r.transcript)}) for r in talking]
+    assert any("called no tool" in line for line in summary.caveats(given))
