@@ -306,9 +306,9 @@ class TestBaseline:
         assert verdict_of(desk)["comparison"]["overall"]["worse"] == 7
 
     def test_contradicting_options_are_refused_before_any_request(self, desk: Bench) -> None:
-        write_baseline(desk, {"desk/front/ok-a": [1]}, user=["llm"], user_llm=["some/model"])
+        write_baseline(desk, {"desk/front/ok-a": [1]}, user=["llm"], user_llm=["some/model"], tagged=["on"])
         desk.refused("--a2a-baseline=b.json").fnmatch_lines(
-            ["*desk/front: user was llm and is scripted; make a new baseline: a2a-bench gate *"]
+            ["*desk/front: user was llm and is scripted; desk/front: tagged was on and is off; run with the settings *"]
         )
         assert log_of(desk) == []
 

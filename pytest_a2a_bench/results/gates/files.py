@@ -35,6 +35,7 @@ EARLIER_FILE = "verdict.earlier.json"
 """The verdict of the last run that ended, while another one is run in its directory, or after that was killed."""
 
 NEW_BASELINE = "make a new baseline: a2a-bench gate RESULTS-DIR --write-baseline FILE"
+ALIKE = f"run with the settings of the baseline, or {NEW_BASELINE}"
 
 _UNASKED = ("none", "rules")
 """Users and judges that some tasks have, whatever the options say."""
@@ -354,6 +355,8 @@ def _contradictions(settings: Settings, baseline: Baseline) -> list[str]:
         "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
         "judge": settings.judge_llm,
         "dialect": None if settings.dialect == "auto" else settings.dialect,
+        # Of several agents some may be tagged by themselves.
+        "tagged": None if settings.tag_trials or settings.agents else "off",
     }
     wrong = {
         f"{domain}: {name} was {' + '.join(old)} and is {value}": domain
@@ -365,4 +368,4 @@ def _contradictions(settings: Settings, baseline: Baseline) -> list[str]:
     # A domain that can be compared may be the only one that is run; the others are compared when there are results.
     if not wrong or set(wrong.values()) != set(baseline.measured):
         return []
-    return [f"--a2a-baseline: not comparable with {baseline.source}: {'; '.join(wrong)}; {NEW_BASELINE}"]
+    return [f"--a2a-baseline: not comparable with {baseline.source}: {'; '.join(wrong)}; {ALIKE}"]

@@ -26,7 +26,7 @@ from pytest_a2a_bench.results.compare import (
     judge_drop,
     passes_at_worst,
 )
-from pytest_a2a_bench.results.gates.files import NEW_BASELINE, baselines_of
+from pytest_a2a_bench.results.gates.files import ALIKE, NEW_BASELINE, baselines_of
 from pytest_a2a_bench.results.gates.noise import judge_noise
 from pytest_a2a_bench.results.gates.terms import (
     BLAMELESS,
@@ -251,7 +251,7 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
     if comparison.differences:
         text = f"not comparable with {baseline.source or 'the baseline'}: {'; '.join(comparison.differences)}"
         found = {"differences": list(comparison.differences)}
-        return GateResult("baseline", "inconclusive", found, f"{text}; {NEW_BASELINE}", refused=True)
+        return GateResult("baseline", "inconclusive", found, f"{text}; {ALIKE}", refused=True)
     if group is None:
         text = "no task was evaluated both in this run and in the baseline"
         text += f"; {_changed(comparison)}; {NEW_BASELINE}" if comparison.changed else ""

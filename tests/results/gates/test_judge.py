@@ -201,8 +201,8 @@ class TestBaseline:
         verdict = judge(Trials(of(user="llm", benchmark="tau2 1", judge="m")), Thresholds(inconclusive="pass"), before)
         assert verdict.failed
         assert only(verdict).sentence == (
-            "not comparable with old.json: tau2/airline: user was scripted and is llm; make a new baseline: "
-            "a2a-bench gate RESULTS-DIR --write-baseline FILE"
+            "not comparable with old.json: tau2/airline: user was scripted and is llm; run with the settings of the "
+            "baseline, or make a new baseline: a2a-bench gate RESULTS-DIR --write-baseline FILE"
         )
         same = judge(Trials(of(user="scripted", benchmark="tau2 1", judge="m")), Thresholds(), before)
         assert only(same).verdict == "pass", "whether somebody was judged at all depends on the tasks"
