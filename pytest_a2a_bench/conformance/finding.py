@@ -134,7 +134,7 @@ class Requirement:
     :param expected: the expectation in findings of checks that give none; empty for ``text``.
     :param rules: names by which the rules of a card know it in whatever version.
     :param explains: what follows where it is broken: a regular expression -> ids of requirements, whose findings on the
-        same interface are consequences where each of them matches it.
+        same interface, or on any where it is of the card, are consequences where each of them matches it.
     :param tags: ``served`` for what the serving of a card shows and a file does not, ``online`` for what shows whether
         a card is true.
     :param source: the distribution or plugin whose it is.
