@@ -104,7 +104,8 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
     ok, total = len(chosen) - errors - misses, len(chosen)
     numbers = {"ok": ok, "trials": total, "errors": errors}
     verdict: GateVerdict = "failed" if misses else "inconclusive" if errors else "pass"
-    text = f"{ok:,} of {count(total, 'trial')} passed; each of them must"
+    rest = f", and {errors:,} could not be evaluated" if errors else ""
+    text = f"{ok:,} of {count(total, 'trial')} passed{rest}; each of them must"
     yield GateResult(EVERY_TRIAL, verdict, numbers, text, settled=True)
 
 

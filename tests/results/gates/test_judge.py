@@ -66,6 +66,7 @@ def test_without_thresholds_every_trial_must_succeed() -> None:
     assert (only(strict).verdict, only(strict).numbers["ok"]) == ("failed", 2)
     verdict = judge(Trials(run(3, 0, 1)), Thresholds())
     assert (only(verdict).verdict, verdict.outcome, verdict.errors) == ("inconclusive", "inconclusive", 1)
+    assert only(verdict).sentence == "3 of 4 trials passed, and 1 could not be evaluated; each of them must"
 
 
 @settings(deadline=None)
