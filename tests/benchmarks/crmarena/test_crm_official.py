@@ -209,7 +209,7 @@ def test_trials_follow_the_profile_and_say_so(run_trials: RunTrials, checkout: P
     chosen = settings(crm_official=str(checkout))
     results = run_trials("solver", chosen, keys(tasks=one_of_each(step=9)))
     for result in results:
-        assert (result.status, result.dialect) == ("evaluated", "crm_official")
+        assert (result.status, result.error, result.dialect) == ("evaluated", None, "crm_official")
         assert result.provenance["profile"] == "official"
         assert result.provenance["scoring"] == "compat"
         assert result.provenance["official"]["published"] is False

@@ -19,6 +19,7 @@ from pytest_a2a_bench.results.gates.terms import (
     Verdict,
     find_missed,
     groups_of,
+    was_run,
 )
 
 
@@ -55,6 +56,19 @@ def run(ok: int, bad: int = 0, errors: int = 0) -> list[TrialResult]:
 def only(verdict: Verdict) -> GateResult:
     [gate] = verdict.gates
     return gate
+
+
+def test_what_is_asked_of_a_run_and_what_was_run() -> None:
+    assert [Thresholds(**asked).ask for asked in ({}, {"max_cost": 0.0}, {"max_metric": {"m": 1.0}})] == [
+        False,
+        True,
+        True,
+    ]
+    for rate, bad, may_fail in ((0.0, 3, False), (0.5, 0, True), (0.5, 3, True)):
+        gate = only(judge(Trials(run(1, bad)), Thresholds(min_pass={"": rate})))
+        assert (gate.verdict, gate.may_fail) == ("failed" if rate and bad else "pass", may_fail)
+    stopped = dataclasses.replace(trial("a", status="infrastructure_error"), error_type="TrialCancelledError")
+    assert [was_run(r) for r in (*run(1, 1, 1), trial("b", status="not_run"), stopped)] == [True] * 3 + [False] * 2
 
 
 def test_without_thresholds_every_trial_must_succeed() -> None:
