@@ -81,6 +81,7 @@ def test_one_task_is_fishers_exact_test(task: PairedTask) -> None:
 @given(st.lists(paired(), min_size=1, max_size=12))
 def test_an_interval_holds_the_drop_and_swapping_the_runs_turns_it_round(tasks: list[PairedTask]) -> None:
     low, high = drop_interval(tasks, resamples=400)
+    assert -1 <= low <= high <= 1
     swapped = [PairedTask(t.after, t.after_ok, t.before, t.before_ok) for t in tasks]
     assert -1 <= low <= drop_of(tasks) + 1e-12
     assert drop_of(tasks) - 1e-12 <= high <= 1
@@ -106,6 +107,7 @@ def test_the_interval_is_close_to_scipys_bootstrap_where_there_are_many_tasks() 
 
 def test_the_chance_to_measure_a_floor_is_the_binomial_laws_and_for_many_trials_nearly_so() -> None:
     assert [compare.floor_chance(*case) for case in ((0.5, 0.5, 2), (0.9, 1.0, 3))] == pytest.approx([0.75, 0.729])
+    assert compare.floor_chance(1.0, 1.0, 2000) == 1.0
     assert compare.floor_chance(0.9, 0.9, 1001) == pytest.approx(compare.floor_chance(0.9, 0.9, 1000), abs=0.02)
 
 

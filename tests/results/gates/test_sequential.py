@@ -125,6 +125,11 @@ def test_finished_trials_count_in_the_drawn_order() -> None:
     decision = verdict.decisions["min_pass"]
     assert decision.verdict == "pass"
     assert decision.after < 20
+    verdict = EarlyVerdict(order[:4], Thresholds(min_pass={"": 0.5}), None, lambda key: ())
+    for key in order[:2]:
+        assert not verdict.decisions, "two of four are needed"
+        finish(verdict, [key], success=True)
+    assert verdict.decisions["min_pass"].verdict == "pass"
     baseline = Baseline({"desk/front/else": TaskRecord((True,))})
     verdict = EarlyVerdict(order, Thresholds(min_pass={"": 0.5}), baseline, lambda key: ())
     finish(verdict, order, success=True)
