@@ -150,7 +150,7 @@ def usual() -> float:
 # What drips is late everywhere, and each check of it waits twice.
 FEW = [pytest.param(*p.values, IDS, 1, marks=p.marks) for p in sampled(list(ANSWERS)[:5], 3)]
 # Some twenty times as many checks as what the usual was measured with; what is late is asked again, alone.
-ALL = [pytest.param(name, None, 4, marks=pytest.mark.slow) for name in rotating(list(ANSWERS), 3)]
+ALL = [pytest.param(name, None, 8, marks=pytest.mark.slow) for name in rotating(list(ANSWERS), 3)]
 
 
 @pytest.mark.parametrize(
