@@ -151,6 +151,11 @@ def diagnose(result: TrialResult, diagnoser: Diagnoser | None = None) -> Diagnos
     return _prevented(result, own) or own or Diagnosis("unexplained", detail=_ending(result))
 
 
+def given_messages(result: TrialResult) -> int:
+    """Return how many messages the task itself put at the beginning of the conversation."""
+    return int(result.provenance.get("given_messages") or 0)
+
+
 def _trouble(result: TrialResult) -> Diagnosis | None:
     """Return a cause outside of the task: it could not be run, or came to no proper end."""
     match result.status:

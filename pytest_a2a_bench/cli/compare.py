@@ -151,17 +151,15 @@ def entry_of(directory: Path) -> history.Entry:
         raise ConfigurationError(f"{directory} is not a results directory (--a2a-results)")
     measured = load(directory)
     run = manifest.load(directory)
-    refusals = (
-        (
-            bool(measured.absent),
-            f"{len(measured.absent)} of its trials have no result (--a2a-resume goes on)",
-        ),
-        (run.named, "its trials were named one by one"),
-        (run.shard is not None, "it is a shard; merge them"),
-    )
-    for is_refused, why in refusals:
-        if is_refused:
-            raise ConfigurationError(f"{directory} is not added to the history: {why}")
+    why = ""
+    if measured.absent:
+        why = f"{len(measured.absent)} of its trials have no result (--a2a-resume goes on)"
+    elif run.named:
+        why = "its trials were named one by one"
+    elif run.shard is not None:
+        why = "it is a shard; merge them"
+    if why:
+        raise ConfigurationError(f"{directory} is not added to the history: {why}")
     try:
         verdict = VERDICT.read(directory / VERDICT_FILE)
         outcome = verdict.verdict if verdict.run_id in run.runs else ""

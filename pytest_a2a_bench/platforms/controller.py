@@ -147,13 +147,16 @@ class ControlledAgent:
             # An agent that does not answer in time is asked again, and not at the old path, where it may have no card.
             with contextlib.suppress(httpx.HTTPError):
                 for path in (CARD_PATH, LEGACY_CARD_PATH):
-                    answer = await client.get(f"http://{HOST}:{self.port}{path}")
-                    with contextlib.suppress(ValueError):
-                        if self.state == STARTING and answer.status_code == 200 and isinstance(answer.json(), dict):
-                            card = json.loads(rewrite_card(answer.content, self.url, is_loopback))
-                            self._card = json.dumps(card, indent=2, ensure_ascii=False)
-                            self._become(RUNNING)
+                    self._take_card(await client.get(f"http://{HOST}:{self.port}{path}"))
             await asyncio.sleep(0.2)
+
+    def _take_card(self, answer: httpx.Response) -> None:
+        """Show an answer as the card, if it is one: the agent runs."""
+        with contextlib.suppress(ValueError):
+            if self.state == STARTING and answer.status_code == 200 and isinstance(answer.json(), dict):
+                card = json.loads(rewrite_card(answer.content, self.url, is_loopback))
+                self._card = json.dumps(card, indent=2, ensure_ascii=False)
+                self._become(RUNNING)
 
     async def _await_end(self, process: Process) -> None:
         code = await process.wait()

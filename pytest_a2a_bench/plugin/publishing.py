@@ -244,8 +244,8 @@ class Past:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, object, object]:
         """Add it before the page is made; that it cannot be written makes a run fail that would pass."""
         if self._reporting.reported and not nothing_will_run(self.config):
-            is_cut_short = exitstatus == pytest.ExitCode.INTERRUPTED or bool(session.shouldfail)
-            is_cut_short = is_cut_short or any(r.status == "not_run" for r in self._reporting.results())
+            is_ended = exitstatus == pytest.ExitCode.INTERRUPTED or bool(session.shouldfail)
+            is_cut_short = is_ended or any(r.status == "not_run" for r in self._reporting.results())
             try:
                 self._add(is_cut_short)
             except (OSError, ConfigurationError) as error:

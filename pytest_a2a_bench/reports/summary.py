@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.diagnosis import given_messages
 from pytest_a2a_bench.benchmarks.models import is_split
 from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.model import Cost, Party, TrialResult, Usage, dollars, percentile, sum_usage
@@ -148,8 +149,8 @@ def silence(results: Sequence[TrialResult]) -> str:
 
 def _calls_tools(result: TrialResult) -> bool:
     # A task may begin in the middle of a conversation, in which its author let the agent call tools.
-    given = int(result.provenance.get("given_messages") or 0)
-    return any(turn.calls for turn in result.transcript[given:] if turn.role == "agent" and turn.party is None)
+    said = result.transcript[given_messages(result) :]
+    return any(turn.calls for turn in said if turn.role == "agent" and turn.party is None)
 
 
 def caveats(results: Sequence[TrialResult]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
+from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis, given_messages
 from pytest_a2a_bench.benchmarks.tau2 import notes
 from pytest_a2a_bench.benchmarks.tau2.player import tool_names, write_tools
 from pytest_a2a_bench.benchmarks.tau2.user import device
@@ -132,11 +132,6 @@ def diagnose(result: TrialResult) -> Diagnosis | None:
     return replace(first, doubt="; ".join(map(one_line, notes.remarks(result))))
 
 
-def _given(result: TrialResult) -> int:
-    """Return how many messages the task itself put at the beginning of the conversation."""
-    return int(result.provenance.get("given_messages") or 0)
-
-
 def _gold(checks: Any) -> Iterator[_Call]:
     for check in checks or ():
         action = check["action"]
@@ -173,7 +168,7 @@ def _deeds(result: TrialResult, gold: list[_Call], made: list[_Call], *, every: 
     # A call that failed has changed nothing.
     done = [c for c in made if c.error is None and c.name != TRANSFER and _writes(domain, c)]
     missing, extra = _unmatched(wanted, made if every else done)
-    given = _given(result)
+    given = given_messages(result)
     extra = [c for c in extra if c.turn >= given and c in done]
     made = [c for c in made if c.turn >= given]
     yield from _transfer(result, gold, made)
@@ -278,7 +273,7 @@ def _absent(result: TrialResult, call: _Call, gold: list[_Call], made: list[_Cal
         return Diagnosis("wrong-argument", _wrong_subject(call.name, names), what, tried[-1].turn)
     if call.requestor == "user":
         return _undone(result, call, needed, made)
-    turns = result.transcript[_given(result) :]
+    turns = result.transcript[given_messages(result) :]
     if result.termination_reason == "user_stop" and turns and turns[-1].role == "user":
         said = next((t.text or "" for t in reversed(turns) if t.role == "agent"), "")
         heard = Reading(said)

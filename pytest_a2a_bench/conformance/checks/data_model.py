@@ -7,7 +7,7 @@ import binascii
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -84,10 +84,10 @@ def _missing(kind: str, *names: str) -> Rule:
     return _of(kind)(lambda node: _absent(node, names))
 
 
-def _absent(node: Node, names: tuple[str, ...]) -> Wrong:
+# What protobuf would leave out is missing, however it is spelled in JSON.
+def _absent(node: Node, names: Iterable[str], nothing: tuple[Any, ...] = (None, "", [], {})) -> Wrong:
     for name in names:
-        # What protobuf would leave out is missing, however it is spelled in JSON.
-        if node.value.get(name) in (None, "", [], {}):
+        if node.value.get(name) in nothing:
             what = "is missing" if name not in node.value else f"is {node.value[name]!r}"
             yield name, f"{name} of {_a(node.kind)} {what}"
 
@@ -175,11 +175,9 @@ def _required(node: Node) -> Wrong:
 def _old_required(*but: str) -> Rule:
     def wrong(node: Node) -> Wrong:
         kind = str(node.value.get("kind")) if node.kind == "part" else node.kind
-        for name in _OLD_REQUIRED.get(kind, ()):
-            # An empty list or text is one; an empty id is none.
-            if name not in but and node.value.get(name) in ((None,) if name == "text" else (None, "")):
-                what = "is missing" if name not in node.value else f"is {node.value[name]!r}"
-                yield name, f"{name} of {_a(node.kind)} {what}"
+        names = (name for name in _OLD_REQUIRED.get(kind, ()) if name not in but)
+        # An empty list or text is one; an empty id is none.
+        yield from _absent(node, names, (None,) if kind == "text" else (None, ""))
 
     return _of()(wrong)
 

@@ -296,9 +296,13 @@ async def list_returns_all(ctx: Context) -> None:
         for other in [str(task["id"]) for _, task in others if task["id"] != task_id][:1]:
             await create(ctx, other, url=urls[2])
     reply = await ctx.call(LIST, {"taskId": task_id})
-    # 0.3's schema has a list, and its proto file an object as in 1.0.
-    expected, is_list = "a list" if ctx.version == "0.3" else "an object with configs", isinstance(reply.result, list)
-    if reply.ok and is_list != (ctx.version == "0.3") and (is_list or ctx.binding == "JSONRPC"):
+    expected, is_list = "", isinstance(reply.result, list)
+    if ctx.version != "0.3" and is_list:
+        expected = "an object with configs"
+    # The schema of 0.3 has a list; its proto file, which other bindings follow, an object as in 1.0.
+    elif ctx.version == "0.3" and ctx.binding == "JSONRPC" and not is_list:
+        expected = "a list"
+    if reply.ok and expected:
         ctx.fail(f"not {expected}: {reply.describe()}", reply, pointer="/configs" if is_list else "", expected=expected)
         return
     listed = push_configs(reply.result)

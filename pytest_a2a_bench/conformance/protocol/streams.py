@@ -132,12 +132,11 @@ def order_of_kinds(raws: Sequence[Any]) -> list[Problem]:
 def ids_agree(raws: Sequence[Any]) -> list[Problem]:
     """Find updates whose taskId or contextId is not that of the first Task, or update, where there is no Task."""
     events = read_events(raws)
-    several = [event for event in events if event.kind.endswith("Update")]
-    first = next((event for event in events if event.kind == "task"), next(iter(several), None))
+    updates = [(number, event) for number, event in enumerate(events) if event.kind.endswith("Update")]
+    task = next((event for event in events if event.kind == "task"), None)
     problems = []
-    for number, event in enumerate(events):
-        if first is None or event not in several:
-            continue
+    for number, event in updates:
+        first = task or updates[0][1]
         for name, value, wanted in (
             ("taskId", event.task_id, first.task_id),
             ("contextId", event.context_id, first.context_id),

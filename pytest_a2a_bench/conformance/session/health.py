@@ -182,10 +182,11 @@ class Health:
             if spoken := await self._spoken_instead():
                 self.absence = f"the card says A2A {self._target.version}, and this URL speaks {spoken}"
         # An interface that cannot be asked here (None) is left to its checks, which give their reason.
-        if first is None or (works(first) and not self._target.is_refusal(first) and not is_limited(first.exchange)):
+        is_turned_away = first is not None and (self._target.is_refusal(first) or is_limited(first.exchange))
+        if first is None or (works(first) and not is_turned_away):
             await self._learn_form()
             return first
-        if self._target.is_refusal(first) or is_limited(first.exchange):
+        if is_turned_away:
             # Refusing an unknown task may be a defect of one operation; a message that is refused starts no task.
             said = {"message": message(self._target.scenarios.get("task"))}
             sent = await self._probe("SendMessage", said, self._target.timeout)

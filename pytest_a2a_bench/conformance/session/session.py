@@ -204,10 +204,11 @@ class Session:
             reply = await other.ask("GetTask", {"id": str(uuid.uuid4())})
         finally:
             await other.close(0)
-        if reply is None or reply.error is None or reply.error.name:
-            return reply is not None and reply.error is not None and reply.error.name == "TaskNotFoundError"
+        error = reply.error if reply is not None else None
+        if error is None or not error.may_be("TaskNotFoundError"):
+            return False
         # Errors of 0.3's HTTP+JSON have no name; those of a web server name at most the path, /tasks.
-        return reply.may_be("TaskNotFoundError") and bool(re.search(r"\btask\b", reply.error.message, re.IGNORECASE))
+        return bool(error.name or re.search(r"\btask\b", error.message, re.IGNORECASE))
 
     async def _learn_form(self) -> None:
         """Find out which JSON an HTTP+JSON interface of 0.3 takes, by a message to a task that does not exist.
