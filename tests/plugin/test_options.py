@@ -200,7 +200,6 @@ def reused(run: Bench) -> list[bool]:
 
 
 def test_a_benchmark_that_offers_no_tools_says_so(desk: Bench) -> None:
-    # Apart: pytester forgets what a run in this process imported, and what is left of MCP then closes the capture.
     result = desk("--a2a-tools", "mcp")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*the suite 'desk' does not offer its tools over MCP*TrialContext.native*"])
