@@ -153,8 +153,7 @@ class Baseline(StoredBaseline):
         for name in ("source", "absent", "notes"):
             del whole[name]
         whole["tasks"] = {
-            name: {"outcomes": [*map(int, task.outcomes)], "errors": task.errors}
-            | ({"version": task.version} if task.version else {})
+            name: {"outcomes": [*map(int, task.outcomes)], "errors": task.errors, "version": task.version}
             for name, task in sorted(self.tasks.items())
         }
         return whole
@@ -271,7 +270,12 @@ def differences(
             # Exactly the same, or at least one in common where a task or the agent decides.
             differs = old != new if name not in BY_TASK else old and new and set(old).isdisjoint(new)
             if differs:
-                yield f"{domain}: {name} was {_words(old, new)} and is {_words(new, old)}"
+                yield difference(domain, name, old, new)
+
+
+def difference(domain: str, name: str, old: tuple[str, ...], new: tuple[str, ...]) -> str:
+    """Return the sentence about a condition of a suite and domain that had other values."""
+    return f"{domain}: {name} was {_words(old, new)} and is {_words(new, old)}"
 
 
 def _any_of(domain: str, tasks: Iterable[str]) -> bool:

@@ -40,12 +40,17 @@ def action(values: dict[str, str], where: Path, environ: dict[str, str]) -> tupl
 
 
 def test_the_action_gates_and_names_what_got_worse(tmp_path: Path, environ: dict[str, str]) -> None:
-    mock = {"suite": "mock", "trials": "4", "baseline": "base.json", "arguments": "-k 'not impossible'"}
+    mock = {
+        "suite": "mock",
+        "trials": "4",
+        "baseline": "base.json",
+        "arguments": "-k 'not impossible' --a2a-set tag-trials=on",
+    }
     code, output, _ = action({**mock, "endpoint": "builtin:oracle"}, tmp_path, environ)
     assert (code, output) == (0, "verdict=pass")
     assert run("a2a-bench gate a2a-results --write-baseline base.json", tmp_path, environ).returncode == 0
     code, output, summary = action({**mock, "endpoint": "builtin:noop"}, tmp_path, environ)
-    assert (code, output) == (1, "verdict=failed")
+    assert (code, output) == (1, "verdict=regressed")
     assert "update_task_1" in summary
     assert (tmp_path / "a2a-results" / "report.html").is_file()
 

@@ -306,7 +306,7 @@ class TestBaseline:
         assert verdict_of(desk)["comparison"]["overall"]["worse"] == 7
 
     def test_contradicting_options_are_refused_before_any_request(self, desk: Bench) -> None:
-        write_baseline(desk, {"desk/front/ok-a": [1]}, user=["llm"], user_llm=["some/model"], tagged=["on"])
+        write_baseline(desk, {"desk/front/ok-a": [1]}, user=["llm"], user_llm=["some/model"], tagged=["True"])
         desk.refused("--a2a-baseline=b.json").fnmatch_lines(
             ["*desk/front: user was llm and is scripted; desk/front: tagged was on and is off; run with the settings *"]
         )

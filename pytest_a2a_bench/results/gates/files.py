@@ -15,7 +15,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.messages import Count, Finite, KeyText, Seconds, json_object
 from pytest_a2a_bench.redact import dump_json
-from pytest_a2a_bench.results.baseline import Baseline, load
+from pytest_a2a_bench.results.baseline import Baseline, difference, load
 from pytest_a2a_bench.results.compare import GateVerdict
 from pytest_a2a_bench.results.gates.terms import (
     DECIDED_ERROR,
@@ -359,7 +359,7 @@ def _contradictions(settings: Settings, baseline: Baseline) -> list[str]:
         "tagged": None if settings.tag_trials or settings.agents else "off",
     }
     wrong = {
-        f"{domain}: {name} was {' + '.join(old)} and is {value}": domain
+        difference(domain, name, old, (value,)): domain
         for domain, names in sorted(baseline.measured.items())
         for name, value in now.items()
         if value is not None and (old := names.get(name)) and value not in old and set(old).isdisjoint(_UNASKED)
