@@ -181,9 +181,12 @@ def raw_agent(
                 number += 1
                 threading.Thread(target=_serve, args=(connection, number, agent, tls), daemon=True).start()
 
-    threading.Thread(target=accept, daemon=True).start()
+    accepting = threading.Thread(target=accept, daemon=True)
+    accepting.start()
     try:
         yield agent
     finally:
         listener.shutdown(socket.SHUT_RDWR)
+        # Closed before, it would answer for the next agent, whose listener has its number then.
+        accepting.join()
         listener.close()

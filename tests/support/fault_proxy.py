@@ -29,13 +29,16 @@ class FaultProxy:
         self._answers = 0
         self.port: int = self._listener.getsockname()[1]
         self.connections = 0
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """Refuse whatever comes next, and end what is held open."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._listener.close()
         for held in self._open:
-            held.close()
+            _end(held)
 
     def _next(self) -> Fault | None:
         with self._lock:
@@ -51,10 +54,11 @@ class FaultProxy:
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        agent = socket.create_connection(("127.0.0.1", self._target))
-        self._open.append(agent)
-        threading.Thread(target=_hand_on, args=(client, agent), daemon=True).start()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            stack.callback(_end, client)
+            agent = socket.create_connection(("127.0.0.1", self._target))
+            stack.callback(_end, agent)
+            threading.Thread(target=_hand_on, args=(client, agent), daemon=True).start()
             buffer, seen = b"", set[bytes]()
             while data := agent.recv(65536):
                 buffer += data
@@ -66,7 +70,8 @@ class FaultProxy:
                         seen.add(stream)
                         fault = self._next()
                     if fault == "hang":
-                        self._open.append(client)
+                        self._open += [client, agent]
+                        stack.pop_all()
                         return
                     if fault != "reset":
                         client.sendall(frame)
@@ -79,7 +84,14 @@ def _hand_on(source: socket.socket, target: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while data := source.recv(65536):
             target.sendall(data)
-        target.close()
+    _end(target)
+
+
+def _end(connection: socket.socket) -> None:
+    """Close a socket for which another thread may wait, which close alone would not wake."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
 
 
 def _reset(client: socket.socket) -> None:
