@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import examples
+import httpx
 import pytest
 from in_thread import served_in_thread
 
@@ -70,10 +71,14 @@ async def _attentive(server: Any) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _servers_end_at_once() -> Iterator[None]:
-    """Let servers in this process notice soon that they shall end: there are a thousand of them."""
+def _servers_end_at_once_and_clients_start_at_once() -> Iterator[None]:
+    """Let servers in this process notice soon that they shall end, and clients read the authorities of TLS once.
+
+    There are a thousand of each.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("uvicorn.server.Server.main_loop", _attentive)
+        patch.setattr("httpx._transports.default.create_ssl_context", functools.cache(httpx.create_ssl_context))
         yield
 
 
