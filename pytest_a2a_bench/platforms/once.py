@@ -61,7 +61,7 @@ _PATIENCE = 300.0
 """Seconds for which the assessor may be out of reach while it works: as long as it may take to be started again."""
 
 _POLL_SECONDS = 2.0
-_CANCEL_SECONDS = 5.0
+_CANCEL_SECONDS = 15.0
 _READ_SECONDS = 900.0
 _ADVICE = "name the variable that holds the assessor's token with --assessor-auth-env"
 _MAX_ANSWER = 8 * 1024 * 1024

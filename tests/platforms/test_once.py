@@ -130,7 +130,7 @@ def test_a_signal_cancels_the_assessment_and_stops_everything(number: int, expec
             assert json.loads(at.stdout.readline())["participants"] == {"agent": f"http://127.0.0.1:{white}"}
             wait_for(lambda: "working" in (process.stderr.readline() if process.stderr else ""))
             process.send_signal(number)
-            code = process.wait(60)
+            code = process.wait()
         # It runs on, hosted as it is, and has been told.
         assert at.stdout.readline() == "canceled\n"
 
