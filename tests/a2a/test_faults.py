@@ -247,8 +247,8 @@ def test_nothing_listens(connect: Connect) -> None:
 @pytest.mark.parametrize(
     ("media", "piece", "options", "expected"),
     [
-        ("application/json", b" ", {}, r"longer than 0\.3 s, waiting for the reply"),
-        ("text/event-stream", b": still here\n\n", {"streaming": "on"}, r"longer than 0\.3 s"),
+        ("application/json", b" ", {}, r"longer than 1 s, waiting for the reply"),
+        ("text/event-stream", b": still here\n\n", {"streaming": "on"}, r"longer than 1 s"),
     ],
 )
 def test_a_body_without_end_is_left_at_the_turn_limit(
@@ -261,7 +261,7 @@ def test_a_body_without_end_is_left_at_the_turn_limit(
             yield piece
 
     with pytest.raises(TurnTimeoutError, match=expected):
-        say(connect(serve(drip).url, timeout=0.3, **options))
+        say(connect(serve(drip).url, timeout=1.0, **options))
 
 
 # --- size and shape ---
@@ -386,7 +386,7 @@ def test_task_that_never_ends_times_out_naming_it(serve: Serve, connect: Connect
         TurnTimeoutError,
         match=r"task t1 to end \(the answer came back with it working, and GetTask still says working\)",
     ):
-        say(connect(agent.url, timeout=0.3))
+        say(connect(agent.url, timeout=2.0))
 
 
 def test_stream_that_stays_open_after_the_answer_is_left(serve: Serve, connect: Connect) -> None:

@@ -261,7 +261,7 @@ def stalling(*events: dict[str, Any], pings: bool) -> tuple[Callable[[Request], 
 
 # Half of a turn's time is left to ask for the task, where the longest silence is longer than that.
 @pytest.mark.parametrize(
-    ("pings", "limits"), [(False, {"stall_timeout": 0.2}), (True, {"stall_timeout": 0.3}), (True, {"timeout": 4.0})]
+    ("pings", "limits"), [(False, {"stall_timeout": 1.0}), (True, {"stall_timeout": 1.0}), (True, {"timeout": 4.0})]
 )
 def test_a_stalled_stream_is_left(serve: Serve, connect: Connect, pings: bool, limits: dict[str, Any]) -> None:
     stream, over = stalling({"task": task("WORKING")}, pings=pings)
@@ -282,9 +282,9 @@ def test_a_stalled_stream_is_left(serve: Serve, connect: Connect, pings: bool, l
         (
             [{"statusUpdate": {"contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}}],
             False,
-            r"no event came for 0\.3 s after event 1.*stall-timeout",
+            r"no event came for 1 s after event 1.*stall-timeout",
         ),
-        ([], True, r"no event came for 0\.3 s after it was opened"),
+        ([], True, r"no event came for 1 s after it was opened"),
     ],
 )
 def test_a_stream_that_stalls_without_a_task_says_so(
@@ -292,7 +292,7 @@ def test_a_stream_that_stalls_without_a_task_says_so(
 ) -> None:
     stream, over = stalling(*events, pings=pings)
     agent = serve(stream)
-    session = connect(agent.url, streaming="on", stall_timeout=0.3).session()
+    session = connect(agent.url, streaming="on", stall_timeout=1.0).session()
     with pytest.raises(StreamStalledError, match=told) as caught:
         session.send(HELLO)
     over.set()
@@ -316,9 +316,9 @@ def test_a_connection_that_timed_out_is_not_used_again(serve: Serve, connect: Co
         over.wait(60)
 
     agent = serve(scripted(fine, forgotten, fine))
-    connection = connect(agent.url, **{limit: 0.3})
+    connection = connect(agent.url, **{limit: 3.0})  # in which a busy machine gives the other answers
     assert say(connection).text == "fine"
-    with pytest.raises(TurnTimeoutError, match=r"longer than 0\.3 s" if limit == "timeout" else r"no byte for 0\.3 s"):
+    with pytest.raises(TurnTimeoutError, match="longer than 3 s" if limit == "timeout" else "no byte for 3 s"):
         say(connection)
     for _ in range(3):
         assert say(connection).text == "fine"
