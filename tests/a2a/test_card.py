@@ -265,7 +265,7 @@ def test_waiting_outlives_silence(silent: RawAgent, connect: Connect) -> None:
         return response({"name": "late", "url": "/rpc"})
 
     silent.handler = handler
-    assert connect(silent.url, timeout=0.3).wait_until_ready(10).name == "late"
+    assert connect(silent.url, timeout=0.3).wait_until_ready(120).name == "late"
 
 
 # The agent that was meant: another one at the server's root is not tested in its place.

@@ -26,3 +26,5 @@ def _connections_of_agents() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
+    # What is left was imported, and is not looked at again.
+    gc.freeze()
