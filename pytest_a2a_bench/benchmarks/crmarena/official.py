@@ -33,6 +33,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org import Org, OrgError, OrgSchema, Q
 from pytest_a2a_bench.benchmarks.crmarena.sources import blob_id, blob_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import AnswerKind, CrmTask
 from pytest_a2a_bench.benchmarks.models import ModelUser
+from pytest_a2a_bench.dialects.serialization import despite_parsers, parse_python
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.model import AgentSaid, Event, ToolCall, ToolSpec, Turn
 from pytest_a2a_bench.text import refusing
@@ -148,7 +149,7 @@ def read_texts(checkout: str) -> OfficialTexts:
             f"crm-official: {root} is no checkout of SalesforceAIResearch/CRMArena: it has no {missing[0]}"
         )
     try:
-        trees = {name: ast.parse((root / name).read_text(encoding="utf-8")) for name in PUBLISHED}
+        trees = {name: parse_python((root / name).read_text(encoding="utf-8")) for name in PUBLISHED}
         evaluator = _class(trees["crm_sandbox/env/env.py"], "Evaluator")
         user = _class(trees["crm_sandbox/env/users.py"], "LLMUserSimulationEnv")
         return OfficialTexts(
@@ -296,7 +297,7 @@ def _read_published(path: Path, published: str) -> str:
 @lru_cache(maxsize=2)
 def _take(functions: str, lists: str, texts: str, files: tuple[tuple[str, str], ...]) -> OfficialTools:
     found = _run_functions(functions)
-    fixed, more = _lists(ast.parse(lists))
+    fixed, more = _lists(parse_python(lists))
     infos = {name: getattr(found[name], "__info__", None) for name in (*fixed, *more)}
     return OfficialTools(
         {name: found[name] for name in infos},
@@ -320,10 +321,10 @@ def _run_functions(text: str) -> dict[str, Callable[..., Any]]:
 
 def _run(text: str, file: str, space: dict[str, Any], only: str | None = None) -> dict[str, Any]:
     """Run a module's functions and constants, or one function; not its imports, which would reach for Salesforce."""
-    tree = ast.parse(text)
+    tree = parse_python(text)
     tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.Assign)]
     tree.body = [node for node in tree.body if only is None or getattr(node, "name", None) == only]
-    exec(compile(tree, file, "exec"), space)
+    exec(despite_parsers(lambda: compile(tree, file, "exec")), space)
     return space
 
 

@@ -1,5 +1,6 @@
 """The profile ``official``: upstream's texts from a checkout, and its turns (``perf/crm_official.py`` compares)."""
 
+import ast
 import dataclasses
 import json
 import re
@@ -70,6 +71,20 @@ def test_texts_are_upstreams_own(checkout: Path) -> None:
     )
     assert texts.greeting == "Good day!"
     assert not texts.is_published
+
+
+def test_a_thread_that_parses_at_the_same_time_breaks_nothing(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As CPython 3.11 does where another thread parses, be it for a traceback: one trial in hundreds was an error of ours.
+    parse, errors = ast.parse, iter([SystemError("AST constructor recursion depth mismatch")])
+
+    def beside_another(*args: Any, **options: Any) -> Any:
+        for error in errors:
+            raise error
+        return parse(*args, **options)
+
+    monkeypatch.setattr(ast, "parse", beside_another)
+    assert read_texts(str(checkout)).greeting == "Good day!"
+    assert list(errors) == []
 
 
 @pytest.mark.parametrize(
