@@ -74,7 +74,7 @@ def test_texts_are_upstreams_own(checkout: Path) -> None:
 
 
 def test_a_thread_that_parses_at_the_same_time_breaks_nothing(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # As CPython 3.11 does where another thread parses, be it for a traceback: one trial in hundreds was an error of ours.
+    # As CPython 3.11 does where another thread parses, be it for a traceback: a trial was an error of ours then.
     parse, errors = ast.parse, iter([SystemError("AST constructor recursion depth mismatch")])
 
     def beside_another(*args: Any, **options: Any) -> Any:
