@@ -153,8 +153,7 @@ class Baseline(StoredBaseline):
         for name in ("source", "absent", "notes"):
             del whole[name]
         whole["tasks"] = {
-            name: {"outcomes": [*map(int, task.outcomes)], "errors": task.errors, "version": task.version}
-            for name, task in sorted(self.tasks.items())
+            name: {**task, "outcomes": [*map(int, task["outcomes"])]} for name, task in sorted(whole["tasks"].items())
         }
         return whole
 
