@@ -175,7 +175,7 @@ ORACLE_OPTION = ("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k"
 
 @pytest.mark.slow
 def test_a_run_keeps_no_token_and_says_how_tools_were_called(bench: Bench) -> None:
-    result = bench(*ORACLE_OPTION, "--a2a-tools", "mcp", "--junitxml=junit.xml", "--a2a-html=page.html")
+    result = bench.apart(*ORACLE_OPTION, "--a2a-tools", "mcp", "--junitxml=junit.xml", "--a2a-html=page.html")
     result.assert_outcomes(passed=1)
     trials = [json.loads(path.read_text()) for path in Path(bench.path, "a2a-results", "trials").rglob("*.json")]
     assert len(trials) == 1
@@ -189,7 +189,7 @@ def test_a_run_keeps_no_token_and_says_how_tools_were_called(bench: Bench) -> No
             assert "Bearer " not in path.read_text().replace("Bearer ***", "")
 
     # The same question is answered already; asked by the other door it is another one.
-    bench(*ORACLE_OPTION, "--a2a-tools", "mcp", "--a2a-resume").assert_outcomes(passed=1)
+    bench.apart(*ORACLE_OPTION, "--a2a-tools", "mcp", "--a2a-resume").assert_outcomes(passed=1)
     assert reused(bench) == [True]
     bench(*ORACLE_OPTION, "--a2a-resume").assert_outcomes(passed=1)
     assert reused(bench) == [False]
@@ -200,7 +200,7 @@ def reused(run: Bench) -> list[bool]:
 
 
 def test_a_benchmark_that_offers_no_tools_says_so(desk: Bench) -> None:
-    result = desk("--a2a-tools", "mcp")
+    result = desk.apart("--a2a-tools", "mcp")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*the suite 'desk' does not offer its tools over MCP*TrialContext.native*"])
 

@@ -44,7 +44,7 @@ def test_trial_turns_and_requests_are_one_trace(oracle: Bench, receiver: Receive
 
 @pytest.mark.slow
 def test_calls_that_an_agent_makes_by_itself_are_part_of_their_turn(bench: Bench, receiver: Received) -> None:
-    bench("--a2a-endpoint=builtin:oracle", TASK, "--a2a-tools=mcp").assert_outcomes(passed=1)
+    bench.apart("--a2a-endpoint=builtin:oracle", TASK, "--a2a-tools=mcp").assert_outcomes(passed=1)
     turns = {span.span_id for span in receiver.named("invoke_agent")}
     calls = receiver.named("execute_tool")
     assert [call.name for call in calls] == ["execute_tool create_task"]

@@ -62,9 +62,6 @@ class Bench:
         return [json.loads(path.read_text()) for path in sorted((self.path / results / "trials").glob("*.json"))]
 
     def __call__(self, *args: str | Path) -> pytest.RunResult:
-        # pytester forgets what a run imports, and what is left of MCP's libraries would close this process's capture.
-        if "mcp" in args or "--a2a-tools=mcp" in args:
-            return self.apart(*args)
         # This run's filter makes errors of warnings; a user's does not.
         with warnings.catch_warnings():
             warnings.resetwarnings()
@@ -78,6 +75,10 @@ class Bench:
         return result.stderr
 
     def apart(self, *args: str | Path) -> pytest.RunResult:
+        """Run pytest in a process of its own, as each run that offers tools over MCP needs.
+
+        pytester forgets what a run imports, and what is left of MCP's libraries would close this process's capture.
+        """
         return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=240)
 
     def _arguments(self, args: tuple[str | Path, ...]) -> list[str | Path]:
