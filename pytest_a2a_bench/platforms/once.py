@@ -337,7 +337,7 @@ class _Request:
         return self._outcome()
 
     async def cancel(self) -> None:
-        """Have the assessor cancel its task. Never raises, and does not take long."""
+        """Have the assessor cancel its task. Never raises, and takes :data:`_CANCEL_SECONDS` at most."""
 
         async def cancel_task(task_id: str) -> None:
             async with asyncio.timeout(_CANCEL_SECONDS):

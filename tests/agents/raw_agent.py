@@ -187,6 +187,6 @@ def raw_agent(
         yield agent
     finally:
         listener.shutdown(socket.SHUT_RDWR)
-        # Closed before, it would answer for the next agent, whose listener has its number then.
+        # Were the listener closed first, this thread could accept for the next one, which has its descriptor then.
         accepting.join()
         listener.close()

@@ -26,5 +26,5 @@ def _connections_of_agents() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
-    # What is left was imported, and is not looked at again.
+    # What is still alive is mostly what was imported: later collections need not look at it.
     gc.freeze()
