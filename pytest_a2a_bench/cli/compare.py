@@ -52,7 +52,13 @@ def run(namespace: Namespace) -> int:
     if namespace.history is not None:
         if namespace.runs:
             raise ConfigurationError("--history shows the runs of a history; leave out the two runs")
+        if namespace.strict or namespace.format != "text":
+            raise ConfigurationError("--history compares no two runs; leave out --strict and --format")
+        if namespace.last < 1:
+            raise ConfigurationError(f"--last {namespace.last}: it is a number of runs, 1 or more")
         return _compare_with_history(namespace)
+    if namespace.add is not None:
+        raise ConfigurationError("--add belongs to --history PATH")
     if len(namespace.runs) != 2:
         raise ConfigurationError("give two runs, A and B, or --history PATH")
     namespace.before, namespace.after = namespace.runs

@@ -95,6 +95,10 @@ def run(namespace: Namespace) -> int:
     ):
         raise ConfigurationError(f"{other} judges nothing; leave out {', '.join(gates)}, or run the gate after it")
     if namespace.write_baseline is not None:
+        if namespace.rescore or namespace.output or namespace.in_place or namespace.judge_llm:
+            raise ConfigurationError(
+                "--write-baseline evaluates nothing; rescore first, and leave out what belongs to it"
+            )
         return _write_baseline(namespace, directory)
     for name in ("force", "agent", "allow_incomplete"):
         if getattr(namespace, name):
