@@ -13,6 +13,8 @@ import os
 import shutil
 import sys
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +26,7 @@ from pytest_a2a_bench.results import history, inference, manifest
 from pytest_a2a_bench.results.baseline import load
 from pytest_a2a_bench.results.compare import compare, judge_drop, passes_at_worst
 from pytest_a2a_bench.results.gates.files import VERDICT, VERDICT_FILE
-from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.stats import count, spans
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.text import one_line, refusing
 
@@ -171,4 +173,7 @@ def entry_of(directory: Path) -> history.Entry:
         outcome = verdict.verdict if verdict.run_id in run.runs else ""
     except FileNotFoundError:
         outcome = ""
-    return history.Entry.of(measured, os.environ, run_id=run.run_id, agent=run.agent, verdict=outcome)
+    entry = history.Entry.of(measured, os.environ, run_id=run.run_id, agent=run.agent, verdict=outcome)
+    # Not when it is added: a history is in the order of its runs.
+    times = [end for _, end in spans(manifest.load_selected(directory).every)]
+    return replace(entry, at=datetime.fromtimestamp(max(times), UTC).isoformat(timespec="seconds")) if times else entry

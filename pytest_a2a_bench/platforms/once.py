@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime
 import json
 import os
 import socket
@@ -51,7 +50,7 @@ from pytest_a2a_bench.model.messages import LARGEST, Bounds
 from pytest_a2a_bench.platforms.process import HOST, Command, Party, Process, free_port
 from pytest_a2a_bench.redact import Secret, redact_url
 from pytest_a2a_bench.results.manifest import SelectedResults
-from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.stats import count, spans
 from pytest_a2a_bench.text import one_line, refusing, sanitise, waiting_for
 
 START_SECONDS = 120.0
@@ -461,9 +460,5 @@ def _concluded(selected: SelectedResults, suite: str, domain: str, results: Sequ
 
 def _seconds(results: Sequence[TrialResult]) -> float:
     """Return the seconds from the start of the first trial to the end of the last."""
-    times = []
-    for result in results:
-        with contextlib.suppress(ValueError, OverflowError):
-            began = datetime.datetime.fromisoformat(result.started_at).timestamp()
-            times.append((began, began + result.duration))
+    times = list(spans(results))
     return max(end for _, end in times) - min(began for began, _ in times) if times else 0.0

@@ -6,9 +6,11 @@ counted beside them, so that nothing leaves the denominator unseen.
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from math import comb
 from typing import Any
 
@@ -262,6 +264,14 @@ class Progress:
     def _finished(self) -> Iterable[Mapping[str, Any]]:
         """Return the results of this run alone: a reused result took no time and no money now."""
         return [v for v in self.done if not v.get("reused_from")]
+
+
+def spans(results: Iterable[TrialResult]) -> Iterator[tuple[float, float]]:
+    """Yield when trials began and ended, in seconds since 1970, of those that say it."""
+    for result in results:
+        with contextlib.suppress(ValueError, OverflowError):
+            began = datetime.fromisoformat(result.started_at)
+            yield began.timestamp(), (began + timedelta(seconds=result.duration)).timestamp()
 
 
 def duration(seconds: float) -> str:

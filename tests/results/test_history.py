@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from commands import command
+from finished_runs import write_run
 from hypothesis import given
 from hypothesis import strategies as st
+from made_trials import made_trial
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.reports import summary
@@ -110,3 +112,13 @@ def test_the_command_lists_them(tmp_path: Path) -> None:
     assert command("compare", "--history", path, code=2).err.startswith(
         f"a2a-bench: {path}:1 is no run of a history that this version reads"
     )
+
+
+def test_a_run_that_is_added_later_has_the_time_of_its_trials(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    for day, success in (("02", False), ("01", True)):
+        trial = made_trial("tau2/mock/a#0", success=success, started_at=f"2026-11-{day}T10:00:00.25+00:00")
+        run = write_run(tmp_path / day, [trial], run_id=f"r{day}")
+        command("compare", "--history", path, "--add", run)
+    assert [run.at for run in history.read(path)] == ["2026-11-01T10:00:01+00:00", "2026-11-02T10:00:01+00:00"]
+    assert "went bad: mock/a since 2026-11-02" in command("compare", "--history", path).out
