@@ -17,6 +17,7 @@ from made_trials import made_trial
 from one_test import in_one_test
 
 from pytest_a2a_bench.assessor import result as assessor_result
+from pytest_a2a_bench.assessor.handler import build_card
 from pytest_a2a_bench.assessor.request import MEMBERS, BadRequest, Evaluation, Request, parse
 from pytest_a2a_bench.assessor.result import whole_numbers
 from pytest_a2a_bench.assessor.terms import Terms, _settings
@@ -58,6 +59,12 @@ AGENTBEATS = {
         "num_shards": 2,
     },
 }
+
+
+def test_the_examples_of_the_card_are_requests_that_are_carried_out(tmp_path: Path) -> None:
+    for skill in build_card(URL, needs_token=False).skills:
+        for example in skill.examples:
+            planned(Terms(tmp_path, guard=LOCAL), URL, **json.loads(example)["config"])
 
 
 @pytest.mark.parametrize("as_data", [False, True])
