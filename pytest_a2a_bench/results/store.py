@@ -177,7 +177,7 @@ def _mended(escape: re.Match[bytes]) -> bytes:
 
 def explain(error: ValidationError) -> str:
     """Report in one line which place is wrong first, and how."""
-    first, *others = error.errors(include_url=False, include_context=False)
+    first, *others = error.errors()
     more = f" (and {len(others)} more)" if others else ""
     message = first["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
     if first["type"] == "json_invalid":

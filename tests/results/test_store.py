@@ -79,6 +79,7 @@ def test_a_file_that_is_only_elsewhere_is_fetched_until_it_is_forgotten(tmp_path
         assert list(store.trials.iterdir()) == []
     finally:
         store_module.unbind(tmp_path)
+    assert store.write(result()).path
 
 
 def test_hostile_task_ids_stay_inside_the_directory(tmp_path: Path) -> None:
