@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from a2a.helpers import new_task_from_user_message
+from a2a.helpers import new_task
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
@@ -248,7 +248,9 @@ class AssessmentExecutor(AgentExecutor):
         self.at_work.add(name)
         try:
             if context.current_task is None:
-                await event_queue.enqueue_event(new_task_from_user_message(message))
+                # Not as the SDK makes it of a message, which raises at an empty text, also beside a request.
+                submitted = new_task(name, context_id, TaskState.TASK_STATE_SUBMITTED, history=[message])
+                await event_queue.enqueue_event(submitted)
                 # From here on it is not lost, even if this process is killed.
                 self.claim(name)
                 call = context.call_context

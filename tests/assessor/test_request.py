@@ -334,6 +334,13 @@ def test_a_method_that_is_none_is_answered_with_the_one_that_is_meant(url: str, 
     assert "there are SendMessage, " in error_of(f"{url}{path}", "xyz", old())["message"]
 
 
+def test_an_empty_text_is_no_request_and_does_no_harm_beside_one(url: str) -> None:
+    empty = {"kind": "text", "text": ""}
+    for parts, said in (([empty], "this is no request"), ([empty, {"kind": "data", "data": {}}], "names no agent")):
+        task = call(url, "message/send", {"message": old(parts=parts)})["result"]
+        assert said in task["status"]["message"]["parts"][0]["text"]
+
+
 @pytest.mark.parametrize(
     ("method", "message", "field"),
     [
