@@ -99,6 +99,7 @@ class Progress:
 
 
 _IMPOSSIBLE = "the assessment is not possible"
+_TOKEN_ADVICE = "name a token that is for this agent with --a2a-auth-env"
 
 
 class AssessmentFailed(Exception):
@@ -213,7 +214,8 @@ class Assessment:
         config = ClientConfig.from_settings(target, self._environ)
         # A built-in agent is ours, and on this machine.
         guard = None if self.plan.settings.builtin else self._terms.guard
-        return dataclasses.replace(config, network=dataclasses.replace(config.network, guard=guard))
+        network = dataclasses.replace(config.network, guard=guard)
+        return dataclasses.replace(config, network=network, token_advice=_TOKEN_ADVICE)
 
     # -- trials --
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 from assessor_server import LOCAL, Caller, gen3, saying, served, wait_for_end
-from raw_agent import RawAgent, raw_agent
+from raw_agent import RawAgent, raw_agent, response
 
 from pytest_a2a_bench.assessor.monitoring import JsonFormatter
 from pytest_a2a_bench.assessor.terms import Terms
@@ -89,3 +89,11 @@ def test_a_token_written_there_by_mistake_is_quoted_nowhere(tmp_path: Path, logg
             assert MISTAKE not in received.text + logged.text + httpx.get(f"{url}metrics").text, value
     # Its caller's own message stays with the task until --keep-days; no file of an assessment is left.
     assert not [path for path in (tmp_path / "r").glob("*/*") if MISTAKE.encode() in path.read_bytes()]
+
+
+def test_an_agent_that_wants_a_token_is_met_with_the_name_that_requests_have_for_it(tmp_path: Path) -> None:
+    with raw_agent(lambda request: response({}, "401 Unauthorized")) as closed:
+        with served(Terms(tmp_path / "r", guard=LOCAL)) as url:
+            received = Caller(url).ask(gen3(closed.url, domain="mock", num_tasks=1))
+    assert received.state == "failed"
+    assert "; name a token that is for this agent with the request's agent_token" in received.text
