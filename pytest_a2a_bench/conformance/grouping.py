@@ -29,9 +29,10 @@ from pytest_a2a_bench.text import one_line
 Key = tuple[Any, ...]
 Alone = Callable[[CheckResult], bool]
 
-# What differs between two findings of one defect: ids, numbers and times, addresses.
+# What differs between two findings of one defect: ids (an excerpt may end within one), numbers and times, addresses.
 _VARIABLE = re.compile(
-    r"https?://[^\s'\"),]+|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z?|\b[0-9a-f]{16,}\b|\d+",
+    r"https?://[^\s'\"),]+|\b[0-9a-f]{8}-(?:[0-9a-f-]{27}\b|[0-9a-f-]*(?=\.{3}))"
+    r"|\b\d{4}-\d\d-\d\dT[\d:.]+Z?|\b[0-9a-f]{16,}\b|\d+",
     re.IGNORECASE,
 )
 _ANSWER = re.compile(r"status \S+ with .*", re.DOTALL)

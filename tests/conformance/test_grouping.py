@@ -83,6 +83,10 @@ _OTHER_LIST = row("EQ-002", "another list over HTTP+JSON", "HTTP+JSON", request=
 # The first letters of what becomes of the rows.
 FOLDED: dict[str, list[CheckResult]] = {
     "ff: two defects are two": [row("VAL-002", "it was accepted"), row("VAL-003", "it was accepted")],
+    "fe: excerpts that end within an id": [
+        row("PUSH-012", f'none of the members: {{"artifactId": "{id}...', b)
+        for id, b in (("4382852b-d8b9-4734-a2dd-c", "JSONRPC"), ("2db99af1-3177-4f90-81d2-6", "HTTP+JSON"))
+    ],
     "ff: two words are two": [row("GET-001", "a"), row("GET-001", "b", "GRPC")],
     "feef: a server that fails on bad input": [
         *(row(f"VAL-00{n}", f"error InternalError: {n}", **_PARAMS, **_CRASH) for n in (2, 3, 4)),
@@ -521,6 +525,11 @@ CONSEQUENCES: dict[str, Any] = {
         ("DM-005", "artifactId of an artifact is missing"),
         [("STREAM-016", "artifact '': streamed [{}]; GetTask has null"), ("PUSH-012", "parts of an artifact is []")],
         [("STREAM-016", "the stream ended with state working; GetTask says completed")],
+    ),
+    "deliveries in no wrapper": (
+        ("PUSH-012", 'event 0 has none of the members: {"taskId": "t"}'),
+        [("PUSH-016", "the task ended; 4 deliveries (4 of no known kind) did not tell")],
+        [("PUSH-016", "the task ended; 2 deliveries (1 of no known kind, 1 statusUpdate) did not tell")],
     ),
     "a query that is not read": (
         ("HJ-004", "pageSize 1 gives 3 tasks"),
