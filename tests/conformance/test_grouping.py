@@ -531,6 +531,11 @@ CONSEQUENCES: dict[str, Any] = {
         [("PUSH-016", "the task ended; 4 deliveries (4 of no known kind) did not tell")],
         [("PUSH-016", "the task ended; 2 deliveries (1 of no known kind, 1 statusUpdate) did not tell")],
     ),
+    "an agent that makes a context for each message": (
+        ("MT-002", "contextId 'a' became 'b'"),
+        [("MT-007", "the new task is in context 'c'"), ("HJ-006", "no task of the contextId 'a b/d' is found")],
+        [("MT-007", "a task that was there was used again")],
+    ),
     "a query that is not read": (
         ("HJ-004", "pageSize 1 gives 3 tasks"),
         [("LIST-008", "pageSize 1 gives 3 tasks"), ("GET-004", "historyLength 1 gives 5 messages")],
