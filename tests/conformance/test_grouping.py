@@ -536,6 +536,11 @@ CONSEQUENCES: dict[str, Any] = {
         [("MT-007", "the new task is in context 'c'"), ("HJ-006", "no task of the contextId 'a b/d' is found")],
         [("MT-007", "a task that was there was used again")],
     ),
+    "updates of another context than their task's": (
+        ("STREAM-008", "statusUpdate 1 has contextId 'b'; the Task has 'a'"),
+        [("DM-015", "contextId of a message is 'a'; the statusUpdate has 'b'")],
+        [("DM-015", "contextId of a message is 'b'; the task has 'a'")],
+    ),
     "a query that is not read": (
         ("HJ-004", "pageSize 1 gives 3 tasks"),
         [("LIST-008", "pageSize 1 gives 3 tasks"), ("GET-004", "historyLength 1 gives 5 messages")],

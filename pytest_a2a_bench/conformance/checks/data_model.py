@@ -126,14 +126,16 @@ def _foreign(owner: str) -> Rule:
 
     def rule(value: Any) -> Iterator[Problem]:
         own: dict[str, Any] = {}
+        of = ""
         for node in nodes(value):
             if node.kind in ("task", "statusUpdate"):
+                of = node.kind
                 own = {"taskId": node.value.get("id" if node.kind == "task" else "taskId")}
                 own["contextId"] = node.value.get("contextId")
             elif node.kind == "message" and node.owner == owner:
                 for name, wanted in own.items():
                     if wanted and node.value.get(name) not in (None, "", wanted):
-                        found = f"{name} of a message is {node.value[name]!r}; the task has {wanted!r}"
+                        found = f"{name} of a message is {node.value[name]!r}; the {of} has {wanted!r}"
                         yield Problem(f"{node.pointer}/{name}", found)
 
     return rule
