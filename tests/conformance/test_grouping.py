@@ -541,6 +541,11 @@ CONSEQUENCES: dict[str, Any] = {
         [("DM-015", "contextId of a message is 'a'; the statusUpdate has 'b'")],
         [("DM-015", "contextId of a message is 'b'; the task has 'a'")],
     ),
+    "times that are numbers": (
+        ("DM-010", "timestamp 1795903281"),
+        [("DM-011", "timestamps such as '1795903281'")],
+        [("DM-011", "timestamps such as '2026-11-28T22:01:21+00:00'")],
+    ),
     "a query that is not read": (
         ("HJ-004", "pageSize 1 gives 3 tasks"),
         [("LIST-008", "pageSize 1 gives 3 tasks"), ("GET-004", "historyLength 1 gives 5 messages")],
@@ -580,6 +585,13 @@ def test_what_follows_on_every_interface_is_listed_beneath_one_cause() -> None:
     assert [r.outcome for r in folded] == ["failed", "explained", "explained", "explained"]
     assert {r.cause for r in folded[1:]} == {"1.0/STREAM-020[JSONRPC]"}
     assert len(folded[0].explains) == 3
+
+
+def test_a_length_that_no_operation_reads_is_not_one_of_lists_too() -> None:
+    sent, listed = (row(id, "historyLength 1 gives 2 messages") for id in ("SEND-011", "LIST-015"))
+    texts = ("historyLength 0 gives tasks with 1 messages", "historyLength 1 gives tasks with 2 messages")
+    both = tuple(dataclasses.replace(listed.findings[0], found=text) for text in texts)
+    assert [r.outcome for r in fold([sent, dataclasses.replace(listed, findings=both)])] == ["failed", "explained"]
 
 
 def test_prompts_that_lead_elsewhere_break_no_rule() -> None:
