@@ -145,7 +145,7 @@ class Runs:
         if problems:
             raise ConfigurationError("; ".join(problems))
         run_id = uuid.uuid4().hex[:12]
-        stored = {**request.to_json(), "task_count": len(planned.keys)}
+        stored = {**request.to_json(), "task_count": len({key.task_id for key in planned.keys})}
         record = Record(run_id, self._caller(), {}, stored, submitted=time.time())
         with contextlib.suppress(OSError):
             self.terms.results.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -402,7 +402,8 @@ class Tools:
         Returns:
             id, description and domain of each task.
         """
-        return await asyncio.to_thread(self._list, domain, split)
+        with self.runs.terms.door.errors():
+            return await asyncio.to_thread(self._list, domain, split)
 
     async def run_evaluation(
         self,

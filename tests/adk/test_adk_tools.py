@@ -67,6 +67,8 @@ def test_splits_and_requirements_are_listed_too(tools: Tools) -> None:
         asyncio.run(tools.list_tasks("airline", "rest"))
     with pytest.raises(ConfigurationError, match=r"no domain .airlin.; there are airline, retail"):
         asyncio.run(tools.list_tasks("airlin"))
+    with pytest.raises(ConfigurationError, match=r"download it and pass A2A_ADK_CRM_DATA DIR"):
+        asyncio.run(tools.list_tasks("b2b"))
 
 
 def test_an_evaluation_has_the_shapes_that_are_known(tools: Tools, oracle_url: str) -> None:
@@ -140,7 +142,7 @@ def test_an_evaluation_outlives_a_process(new_runs: Callable[..., Runs], options
 def test_another_process_is_not_disturbed(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
     first, second = new_runs(dataclasses.replace(options, wait=0.01)), new_runs()
     with slow_agent() as agent:
-        run_id = begin(Tools(first), "mock", agent.url, TASKS)
+        run_id = begin(Tools(first), "mock", agent.url, TASKS, trials=2)
         assert second.take_up() == []
         assert second.look(run_id).task_count == 2
         # Both are in this process, and know nothing of each other but the files.
