@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_a2a_bench.adk.options import GEMINI, VARIABLES, AdkOptions
+from pytest_a2a_bench.assessor.request import url_problem
 from pytest_a2a_bench.cli.assess import check_address, check_port
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
 from pytest_a2a_bench.text import waiting_for
@@ -67,6 +68,8 @@ def replace_all(text: str, pairs: Iterable[tuple[str, str]]) -> str:
 def _new(namespace: Namespace, given: Mapping[str, str]) -> int:
     from pytest_a2a_bench.adk import folder
 
+    if problem := url_problem(namespace.url):
+        raise ConfigurationError(f"--url: {problem}")
     options = AdkOptions.from_environment(given)  # wrong values are reported now, not by ADK later
     directory = namespace.directory
     # Else it would depend on the directory in which adk is started.

@@ -60,6 +60,7 @@ def test_nothing_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["adk", "new", str(tmp_path)]) == 0
     capsys.readouterr()
     assert "has tau2_evaluator already" in refusal(capsys, "new", str(tmp_path))
+    assert "is 'adk.example.com'; expected http" in refusal(capsys, "new", str(tmp_path), "--url", "adk.example.com")
 
 
 @pytest.mark.parametrize(
