@@ -546,6 +546,12 @@ CONSEQUENCES: dict[str, Any] = {
         [("DM-011", "timestamps such as '1795903281'")],
         [("DM-011", "timestamps such as '2026-11-28T22:01:21+00:00'")],
     ),
+    "a filter that selects nothing": (
+        ("LIST-011", "3 tasks for TASK_STATE_WORKING in a context where 0 of 3 are"),
+        [("HJ-005", "3 tasks for TASK_STATE_WORKING in a context where 0 of 3 are")],
+        [("HJ-005", "tasks come from the year 2999")],
+        "HTTP+JSON",
+    ),
     "a query that is not read": (
         ("HJ-004", "pageSize 1 gives 3 tasks"),
         [("LIST-008", "pageSize 1 gives 3 tasks"), ("GET-004", "historyLength 1 gives 5 messages")],
