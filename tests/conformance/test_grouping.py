@@ -552,6 +552,14 @@ CONSEQUENCES: dict[str, Any] = {
         [("HJ-005", "tasks come from the year 2999")],
         "HTTP+JSON",
     ),
+    "a stream without the terminal event": (
+        ("STREAM-005", "the stream ended while the task was working"),
+        [
+            ("CAN-006", "the open stream saw working last and ended"),
+            ("STREAM-006", "the stream was still open 3.0 s after the task was completed"),
+        ],
+        [("CAN-006", "the open stream saw completed last and ended")],
+    ),
     "a query that is not read": (
         ("HJ-004", "pageSize 1 gives 3 tasks"),
         [("LIST-008", "pageSize 1 gives 3 tasks"), ("GET-004", "historyLength 1 gives 5 messages")],
