@@ -32,6 +32,7 @@ from pytest_a2a_bench.model import (
     Briefing,
     DialectFinding,
     Event,
+    ProtocolMetrics,
     Reward,
     TrialKey,
     TrialResult,
@@ -51,7 +52,7 @@ KEY = TrialKey("fake", "desk", "1", 2)
 
 class Session:
     context_id = "c"
-    metrics: tuple[Any, ...] = ()
+    metrics = (ProtocolMetrics("r", "http://x", "SendMessage", 200, 1.0, "2026-01-01T00:00:00Z"),)
     tainted: Any = None
     noise: Any = None
     usage = Usage(7, 3, 0.5)
@@ -140,6 +141,7 @@ def test_blame_of_errors(error: Exception | None, status: str) -> None:
 def test_seeds_are_those_of_tau2s_own_runner() -> None:
     random.seed(300)
     assert [trial_seed(300, i) for i in range(4)] == [random.randint(0, 1000000) for _ in range(4)]
+    assert [trial_seed(300, 0, again) for again in range(3)] == [626729, 775514, 914218], "stored runs have them"
 
 
 def test_a_trial_of_this_run_is_never_run_twice(make: Make) -> None:
@@ -229,7 +231,8 @@ def test_a_reward_that_is_none_is_no_miss_of_the_agent(make: Make, reward: Rewar
     ],
 )
 def test_usage_is_the_sessions_unless_a_benchmark_says_another(make: Make, outcome: Any, usage: Usage) -> None:
-    assert make(outcome)[0].run(KEY).agent_usage == usage
+    found = make(outcome)[0].run(KEY)
+    assert (found.agent_usage, found.metrics) == (usage, Session.metrics)
 
 
 def test_an_exception_becomes_a_result_with_its_traceback(make: Make, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -161,11 +163,13 @@ def test_a_damaged_file_opens_nothing(tmp_path: Path, content: str) -> None:
 
 def test_trials_that_were_decided_are_skipped_and_no_others(tmp_path: Path) -> None:
     stopping, other = make(tmp_path), make(tmp_path, run="run-2")
+    trial: Any = SimpleNamespace(key=KEY)
     assert stopping.left_out(KEY) is None
     settle(tmp_path, Settled("min_pass is reached", (str(KEY),), "run-1"))
     found = stopping.left_out(KEY)
     assert found is not None
     assert (found.status, found.error) == ("skipped", "min_pass is reached")
+    assert stopping.before_trial(trial) == found
     assert stopping.left_out(TrialKey("fake", "desk", "2")) is None
     assert other.left_out(KEY) is None
 
