@@ -39,6 +39,8 @@ NO_CONDITIONS = frozenset(
     | {"agent_model"}
     # Of a task, or of the machine that it ran on; what was chosen in the end is a condition.
     | {"user_judgement", "given_messages", "retrieval_why", "task_version"}
+    # What happened in it.
+    | {"native_calls", "native_calls_refused", "org_day", "shortcut"}
 )
 """Members of a result's provenance that do not make two numbers incomparable where they differ. Any other does, also
 one that only its benchmark knows: forgetting to name one here costs a comparison, never a wrong one. Tasks are paired
@@ -244,6 +246,10 @@ def measured_by(results: Iterable[TrialResult]) -> Measured:
         if result.status != "evaluated":
             continue
         values = {**result.provenance, "dialect": result.dialect}
+        noise = values.get("noise")
+        rates = noise.get("rates") if isinstance(noise, Mapping) else None
+        if isinstance(rates, Mapping):  # its events are those of the agent's own calls
+            values["noise"] = ", ".join(f"{kind}={rate}" for kind, rate in sorted(rates.items()))
         # None, "" and False say nothing; a benchmark that leaves a member out is the same as one that says so.
         for name, value in values.items():
             if name not in NO_CONDITIONS and value not in (None, "", False, *_NO_VALUE.get(name, ())):

@@ -289,6 +289,19 @@ def test_a_run_with_other_limits_another_history_or_other_data_is_another_measur
     assert difference.startswith("tau2/airline: source was org ")
 
 
+def test_what_happened_in_a_trial_is_no_condition(tmp_path: Path) -> None:
+    def of(name: str, calls: int, rate: float = 0.1) -> Baseline:
+        noise = {"rates": {"wrong": rate, "user": "terse"}, "events": [{"kind": "wrong", "call": calls}]}
+        counted = {"native_calls": calls, "native_calls_refused": calls, "org_day": [calls, 9], "shortcut": f"{calls}"}
+        return load(stored(tmp_path / name, {"1": [1]}, noise=noise, **counted))
+
+    one = of("a", 1)
+    assert compare(one, of("b", 2)).differences == ()
+    assert compare(one, of("c", 1, 0.2)).differences == (
+        "tau2/airline: noise was user=terse, wrong=0.1 and is user=terse, wrong=0.2",
+    )
+
+
 class TestCompareCommand:
     def test_a_regression(self, tmp_path: Path) -> None:
         before = stored(tmp_path / "a", {str(i): [1] for i in range(20)})
