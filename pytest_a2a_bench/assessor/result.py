@@ -22,7 +22,7 @@ from pytest_a2a_bench.model import ToolCall, TrialResult, Turn, sum_usage
 from pytest_a2a_bench.reports.reported import REPORTED_PROVENANCE
 from pytest_a2a_bench.reports.summary import caveats, provenance_lines, silence
 from pytest_a2a_bench.results.inference import wilson
-from pytest_a2a_bench.results.stats import count, is_blameless, pass_hat_k_by_k, summarise
+from pytest_a2a_bench.results.stats import count, is_blameless, pass_hat_k_by_k
 from pytest_a2a_bench.text import one_line, times
 
 NAME = "Result"
@@ -144,9 +144,13 @@ def _blameless(results: Sequence[TrialResult]) -> dict[str, float]:
 
 
 def _pass_hat(results: Sequence[TrialResult]) -> dict[str, float]:
-    summaries = summarise(results, registry.variant_of)
-    by_k: dict[int, float] = summaries[0].pass_hat_k if len(summaries) == 1 else pass_hat_k_by_k([])
-    return {f"pass^{k}": _number(value) for k, value in by_k.items()}
+    """Return pass^k, in which a trial that could not be evaluated did not succeed, as in every rate here."""
+    if len({registry.variant_of(r) for r in results if r.status == "evaluated"}) > 1:
+        return {}
+    by_task: dict[tuple[str, str | None], list[bool]] = defaultdict(list)
+    for r in results:
+        by_task[r.key.task_key, r.key.label].append(r.success)
+    return {f"pass^{k}": _number(value) for k, value in pass_hat_k_by_k(by_task.values()).items()}
 
 
 def _provenance(results: Sequence[TrialResult]) -> dict[str, Any]:

@@ -73,6 +73,8 @@ def test_a_file_has_the_shape_of_agentbeats_and_no_golds(tmp_path: Path) -> None
     )
     assert airline["task_rewards"] == {"1": 1.0, "2": 0.0}
     assert retail["metrics"]["pass@1"] == 1.0
+    # One trial was an error: no rate is without it.
+    assert {airline["metrics"][name] for name in ("accuracy", "pass@1", "pass^1")} == {0.333333}
     # What the reward's check expected.
     assert "the agent says 42" not in text
 
