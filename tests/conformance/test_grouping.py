@@ -619,6 +619,13 @@ def test_prompts_that_lead_elsewhere_break_no_rule() -> None:
     assert all("scenario" in r.reason for r in protocol if r.outcome == "skipped")
 
 
+@pytest.mark.parametrize("prompt", ["fail please", "input please"])
+def test_a_slow_task_that_fails_or_asks_breaks_no_rule(prompt: str) -> None:
+    elsewhere = Scenarios({**PROMPTS.prompts, "slow": prompt})
+    results = asyncio.run(judged_fault(None, ("STREAM-019", "SUB-001"), elsewhere))
+    assert {r.outcome for r in results if r.requirement.group in ("streaming", "subscribe")} <= {"passed", "skipped"}
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [
