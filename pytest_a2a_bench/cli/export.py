@@ -132,7 +132,7 @@ def _contradictions(namespace: Namespace) -> Iterator[str]:
 def run(namespace: Namespace) -> int:
     """Write the file, and print the notes for its users."""
     if namespace.format == SCHEMA:
-        return _print_schema(namespace.directory or "")
+        return _write_schema(namespace.directory or "", namespace.output or _STANDARD_OUTPUT)
     if namespace.format == VECTORS:
         return _write_vectors(namespace.output)
     given = namespace.directory
@@ -225,6 +225,8 @@ def _write_page(namespace: Namespace, directory: Path) -> int:
 
     The page needs no network: verdict, charts, every trial and its transcript are in one file.
     """
+    if given := [f"--{name}" for name in ("domain", "agent", "id", "jsonl") if getattr(namespace, name)]:
+        raise ConfigurationError(f"export: a page is of the whole run; leave out {', '.join(given)}")
     past = history.read(namespace.history) if namespace.history is not None else ()
     contents = gather(directory, namespace.baseline, namespace.conformance, past)
     output = Path(namespace.output or "report.html")
@@ -239,9 +241,9 @@ def _write_page(namespace: Namespace, directory: Path) -> int:
     return 0
 
 
-def _print_schema(name: str) -> int:
+def _write_schema(name: str, output: str) -> int:
     if name not in FORMS:
         valid = sorted(FORMS)
         raise ConfigurationError(f"export schema: {name!r} is not one of {', '.join(valid)}{did_you_mean(name, valid)}")
-    print(json.dumps(schemas.load(name), indent=1, ensure_ascii=False))
+    _write(output, schemas.load(name))
     return 0

@@ -91,6 +91,7 @@ def test_missing_trials_are_refused_or_counted(tmp_path: Path) -> None:
     ("arguments", "complaint"),
     [
         (["tau2", "--id", "x"], "--id is for leaderboard; leave it out"),
+        (["html", "--domain", "airline"], "a page is of the whole run; leave out --domain"),
         (
             ["leaderboard", "--id", "x", "--domain", "mock"],
             "no trials of the domain 'mock'; there are: airline, retail",

@@ -83,5 +83,7 @@ def test_formats_of_the_conformance_command(noop_url: str, tmp_path: Path) -> No
     check("conformance", tmp_path / "report.json", tmp_path / "card-report.json")
 
 
-def test_a_schema_is_printed() -> None:
+def test_a_schema_is_printed_or_written(tmp_path: Path) -> None:
     assert json.loads(command("export", "schema", "baseline").out) == schemas.load("baseline")
+    command("export", "schema", "baseline", "-o", tmp_path / "schema.json")
+    assert json.loads((tmp_path / "schema.json").read_text()) == schemas.load("baseline")
