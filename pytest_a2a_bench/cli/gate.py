@@ -26,7 +26,7 @@ from pytest_a2a_bench.benchmarks.base import evaluated_by, rescorer
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cli import _settings
 from pytest_a2a_bench.cli._settings import configured_results, load_settings, moved_places, results_directory
-from pytest_a2a_bench.config.settings import Settings
+from pytest_a2a_bench.config.settings import NOISY, Settings
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.redact import dump_json
@@ -158,6 +158,8 @@ def _read(namespace: Namespace, found: SelectedResults) -> Settings:
         raise ConfigurationError(
             "--max-drop is measured from a baseline: add --baseline FILE (written by --write-baseline)"
         )
+    if settings.max_noise_loss is not None and NOISY not in names:
+        raise ConfigurationError("--max-noise-loss judges a run with --a2a-noise, and this one has no trial with noise")
     return settings
 
 

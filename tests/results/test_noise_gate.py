@@ -1,8 +1,12 @@
 """The gate ``robust``: what noise costs, by the paired test of baselines."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
+from commands import refused
+from finished_runs import write_run
+from made_trials import made_trial
 
 from pytest_a2a_bench.config.settings import NOISY, PLAIN, Settings
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
@@ -107,3 +111,8 @@ def test_a_run_judges_the_plain_trials_and_the_loss() -> None:
 def test_the_option_that_repeats_a_trials_noise() -> None:
     noisy = TrialResult(TrialKey("s", "d", "1"), "evaluated", provenance={"noise": {"rates": {"wrong": 0.1, "x y": 1}}})
     assert (noise_option(noisy), noise_option(trial(1, PLAIN, True))) == ("--a2a-noise 'wrong=0.1,x y=1' ", "")
+
+
+def test_a_limit_is_refused_where_no_trial_had_noise(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [made_trial("tau2/airline/1#0")])
+    assert "this one has no trial with noise" in refused("gate", run, "--max-noise-loss", "0.1")
