@@ -30,11 +30,13 @@ def broken_rpc(
     media_type: str = "text/event-stream",
     rpc_id: str = "",
     linger: float = 0.0,
+    last: str = "",
 ) -> Iterator[str]:
     """Serve: every call gets the task, every stream the events.
 
     :param rpc_id: used in place of the request's id.
     :param linger: seconds that a stream stays open after its last event.
+    :param last: data of a further event, as it is.
     """
 
     def stream(request: Request) -> Iterator[bytes]:
@@ -42,6 +44,8 @@ def broken_rpc(
         for event in events:
             envelope = {"jsonrpc": "2.0", "id": rpc_id or request.json["id"], "result": event}
             yield f"data: {json.dumps(envelope)}\n\n".encode()
+        if last:
+            yield f"data: {last}\n\n".encode()
         time.sleep(linger)
 
     def answer(request: Request) -> Answer:

@@ -182,6 +182,7 @@ def test_broken_streams_fail_their_checks(events: list[Any], broken: set[str]) -
     [
         ({"media_type": "application/json-seq"}, {"STREAM-001"}),
         ({"rpc_id": "someone-else"}, {"STREAM-009"}),
+        ({"last": "[DONE]"}, {"STREAM-001", "STREAM-005"}),
         pytest.param({"linger": 60.0}, {"STREAM-005"}, marks=pytest.mark.slow),
     ],
 )

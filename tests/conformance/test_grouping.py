@@ -560,6 +560,14 @@ CONSEQUENCES: dict[str, Any] = {
         ],
         [("CAN-006", "the open stream saw completed last and ended")],
     ),
+    "a last event that is not JSON": (
+        ("STREAM-001", "event 4 is not JSON: '[DONE]'"),
+        [
+            ("STREAM-005", "after the state completed: an event of the stream is not JSON"),
+            ("MT-006", "SendStreamingMessage: the follow-up: an event of the stream is not JSON"),
+        ],
+        [("STREAM-005", "the stream ended while the task was working")],
+    ),
     "a query that is not read": (
         ("HJ-004", "pageSize 1 gives 3 tasks"),
         [("LIST-008", "pageSize 1 gives 3 tasks"), ("GET-004", "historyLength 1 gives 5 messages")],

@@ -35,6 +35,7 @@ from pytest_a2a_bench.conformance.protocol.streams import (
 )
 from pytest_a2a_bench.conformance.wire.exchange import MORE_TIME, is_late
 from pytest_a2a_bench.conformance.wire.reply import WireReply
+from pytest_a2a_bench.text import one_line
 
 END_SECONDS = 1.0
 """How long a stream may stay open after its terminal event."""
@@ -64,6 +65,10 @@ async def answers_with_a_stream(ctx: Context) -> None:
         ctx.fail(f"no stream: {reply.describe()}", reply, expected="a stream of events")
     elif ctx.binding != "GRPC" and reply.content_type != "text/event-stream":
         ctx.fail(f"Content-Type is {reply.content_type or 'missing'!r}", reply, expected="text/event-stream")
+    elif None in reply.documents:
+        number = reply.documents.index(None)
+        text = one_line("".join(reply.exchange.events[number : number + 1]), 60)
+        ctx.fail(f"event {number} is not JSON: {text!r}", reply, pointer=f"/{number}", expected="JSON in each event")
 
 
 RULES: Mapping[str, Callable[[Sequence[Any]], list[Problem]]] = {
@@ -151,9 +156,11 @@ async def _following(
 async def _ends_in_time(ctx: Context, reply: WireReply, end: str) -> None:
     # From the last event on: how long the task took does not matter.
     waited = _open_after(reply)
-    if reply.problem or waited > await ctx.allow(END_SECONDS):
+    if waited > await ctx.allow(END_SECONDS) or is_late(reply.exchange):
         found = f"the stream stayed open for {waited:.1f} s after {end}"
         ctx.fail(found, reply, expected="the end of the stream at the terminal state")
+    elif reply.problem:
+        ctx.fail(f"after {end}: {reply.problem}", reply, expected="the end of the stream at the terminal state")
     elif not reply.ended:
         ctx.skip(f"agent or machine are too busy to tell how long a stream is open after {end}")
 
@@ -196,6 +203,8 @@ async def events_are_rpc_responses(ctx: Context) -> None:
         await readable(ctx)  # which says why there is no stream
     sent_id = reply.rpc_id
     for number, document in enumerate(reply.documents):
+        if document is None:
+            continue  # answers_with_a_stream says so
         envelope = as_object(document)
         wrong = [
             f"{name} is {json.dumps(envelope.get(name))}"
