@@ -568,6 +568,16 @@ CONSEQUENCES: dict[str, Any] = {
         ],
         [("STREAM-005", "the stream ended while the task was working")],
     ),
+    "pages without a token": (
+        ("LIST-001", "nextPageToken is None"),
+        [("DM-014", "nextPageToken is missing")],
+        [("DM-014", "id of a task is missing")],
+    ),
+    "pages without a size": (
+        ("LIST-002", "totalSize is None"),
+        [("DM-014", "totalSize is missing")],
+        [("DM-014", "nextPageToken is missing")],
+    ),
     "a query that is not read": (
         ("HJ-004", "pageSize 1 gives 3 tasks"),
         [("LIST-008", "pageSize 1 gives 3 tasks"), ("GET-004", "historyLength 1 gives 5 messages")],
