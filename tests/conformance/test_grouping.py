@@ -575,8 +575,11 @@ CONSEQUENCES: dict[str, Any] = {
     ),
     "pages without a size": (
         ("LIST-002", "totalSize is None"),
-        [("DM-014", "totalSize is missing")],
-        [("DM-014", "nextPageToken is missing")],
+        [
+            ("DM-014", "totalSize is missing"),
+            ("LIST-016", "totalSize is None on a page of 1; the context has 3 tasks"),
+        ],
+        [("LIST-016", "totalSize is 1 on a page of 1; the context has 3 tasks")],
     ),
     "a query that is not read": (
         ("HJ-004", "pageSize 1 gives 3 tasks"),
