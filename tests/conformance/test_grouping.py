@@ -640,6 +640,12 @@ def test_prompts_that_lead_elsewhere_break_no_rule() -> None:
     assert all("scenario" in r.reason for r in protocol if r.outcome == "skipped")
 
 
+def test_empty_artifacts_are_called_so() -> None:
+    empty = Fault(operations=("ListTasks",), reply=each_task(lambda task: task.update(artifacts=[])))
+    (found,) = [r for r in asyncio.run(judged_fault(empty, ("LIST-003",))) if r.outcome == "failed"]
+    assert {f.found for f in found.findings} == {"artifacts of a task is []"}
+
+
 @pytest.mark.parametrize("prompt", ["fail please", "input please"])
 def test_a_slow_task_that_fails_or_asks_breaks_no_rule(prompt: str) -> None:
     elsewhere = Scenarios({**PROMPTS.prompts, "slow": prompt})

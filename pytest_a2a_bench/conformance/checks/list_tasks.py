@@ -173,8 +173,9 @@ async def artifacts_are_left_out(ctx: Context) -> None:
     context_id, _ = await own(ctx)
     for extra in (dict[str, Any](), {"includeArtifacts": False}):
         for page in await walk(ctx, contextId=context_id, **extra):
-            if any("artifacts" in task for task in tasks_of(page)):
-                ctx.fail("tasks have artifacts", page, pointer="/tasks")
+            if given := [task["artifacts"] for task in tasks_of(page) if "artifacts" in task]:
+                found = "tasks have artifacts" if any(given) else f"artifacts of a task is {given[0]!r}"
+                ctx.fail(found, page, pointer="/tasks")
                 return
 
 
