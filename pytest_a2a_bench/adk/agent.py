@@ -308,6 +308,8 @@ async def explain_tool_error(tool: Any, args: Mapping[str, Any], tool_context: A
         return None
     if isinstance(error, A2ABenchError):
         return {"error": one_line(KNOWN.hide(str(error)), 2000)}
+    if str(error).startswith(f"Tool '{tool.name}' not found"):  # by the model's mistake; ADK names those that there are
+        return {"error": one_line(" ".join(str(error).splitlines()[:2]), 2000)}
     log.error("the tool %s broke", tool.name, exc_info=error)
     return {"error": f"{tool.name} broke ({type(error).__name__}): a defect of pytest-a2a-bench; its log says where"}
 

@@ -117,7 +117,7 @@ class Runs:
         atexit.register(self.close)
 
     def start(
-        self, domain: str, endpoint: str, task_ids: list[str] | None = None, credential: str = "", **config: Any
+        self, domain: str, endpoint: str, task_ids: list[str] | str | None = None, credential: str = "", **config: Any
     ) -> Look:
         """Start an evaluation, and return its state.
 
@@ -131,6 +131,9 @@ class Runs:
             name = choose_credential(credential, endpoint, self.options.credentials, self.environ) or ""
         except ConfigurationError as error:
             problems.append(str(error))
+        # A model may write a text where a list is asked for, which would be one of letters.
+        if isinstance(task_ids, str):
+            task_ids = [one.strip() for one in task_ids.split(",") if one.strip()]
         asked = {**_config(domain, list(task_ids or ()), config), "agent_token": name or None}
         if domain != "conformance":
             # The dialect of a pytest run; the form of the request would choose AgentBeats' own.

@@ -72,7 +72,7 @@ def test_splits_and_requirements_are_listed_too(tools: Tools) -> None:
 
 
 def test_an_evaluation_has_the_shapes_that_are_known(tools: Tools, oracle_url: str) -> None:
-    begun = asyncio.run(tools.run_evaluation("mock", oracle_url, TASKS, "", 30))
+    begun = asyncio.run(tools.run_evaluation("mock", oracle_url, ", ".join(TASKS), "", 30))  # type: ignore[arg-type]
     assert set(begun) == {"run_id", "status", "results_path"}
     status = finish(tools, begun["run_id"])
     shape = ("run_id", "status", "domain", "task_count", "results_path", "error")

@@ -118,6 +118,11 @@ def test_a_defect_of_a_tool_ends_no_conversation(
     assert "register_agent broke (ZeroDivisionError)" in answers(events, "register_agent")[0]["error"]
 
 
+def test_a_tool_that_a_model_made_up_is_no_defect_of_ours(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
+    events = talk(make_evaluator(runs=new_runs(), model=scripted(call("evaluate"), "Sorry.")), options.results, "go")
+    assert answers(events, "evaluate")[0]["error"].startswith("Tool 'evaluate' not found. Available tools: register_ag")
+
+
 def test_a_selection_that_cannot_be_read_chooses_nothing(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
     asks = call("task_selector", domain="mock", request="updates", count=1)
     model = scripted(asks, "update_task_1, of course", asks, f"```json\n{select('update_task_1')}\n```", "Done.")
