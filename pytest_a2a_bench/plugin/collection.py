@@ -24,7 +24,7 @@ from pytest_a2a_bench.plugin.shim import (
     is_below,
     judge_protocol,
 )
-from pytest_a2a_bench.plugin.state import TRIAL, BenchRun
+from pytest_a2a_bench.plugin.state import TRIAL, BenchRun, ends_at_collection
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.gates.early import draw_order
 from pytest_a2a_bench.results.gates.files import set_aside
@@ -393,6 +393,9 @@ def trials_elsewhere(run: BenchRun) -> int:
 def write_manifest(session: pytest.Session, run: BenchRun) -> None:
     """Write the plan of this run, if trials were selected, if only for other shards, and there is an agent."""
     if not run.collected.whole or run.plan.endpoint is None or session.config.option.collectonly:
+        return
+    # The last run is still the one to look at.
+    if ends_at_collection(session):
         return
     nodeids = {item.nodeid: str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash}
     settings = dataclasses.asdict(run.settings)

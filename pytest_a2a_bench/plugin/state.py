@@ -331,6 +331,12 @@ def nothing_will_run(config: pytest.Config) -> bool:
     return any(config.getoption(name, False) for name in _NOTHING_RUNS)
 
 
+def ends_at_collection(session: pytest.Session) -> bool:
+    """Return whether pytest runs nothing because a file could not be collected; workers run what there is."""
+    broken = session.testsfailed and not session.config.option.continue_on_collection_errors
+    return bool(broken) and not hasattr(session.config, "workerinput")
+
+
 def refuse(session: pytest.Session, run: BenchRun, problems: Sequence[str]) -> None:
     """End a session with a usage error, from whichever process finds it.
 

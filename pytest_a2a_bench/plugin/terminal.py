@@ -24,7 +24,7 @@ from pytest_a2a_bench.plugin.shim import (
     is_below,
     leave_out_of_failures,
 )
-from pytest_a2a_bench.plugin.state import TRIAL, BenchRun, nothing_will_run
+from pytest_a2a_bench.plugin.state import TRIAL, BenchRun, ends_at_collection, nothing_will_run
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.reports import reported, summary, trial_text
 from pytest_a2a_bench.results.stats import Progress, count
@@ -198,7 +198,8 @@ class Reporting:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Count the trials to come."""
-        self.expected = tuple(item.nodeid for item in session.items if TRIAL in item.stash)
+        if not ends_at_collection(session):
+            self.expected = tuple(item.nodeid for item in session.items if TRIAL in item.stash)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the outcome of a trial from its report."""

@@ -52,6 +52,19 @@ def test_a_refused_token_ends_the_run_at_once(bench: Bench, refusing: RawAgent) 
     assert len(list(Store(bench.path / "a2a-results").trials.glob("*.json"))) == 1
 
 
+def test_a_file_that_cannot_be_imported_leaves_the_last_run_the_last(desk: Bench) -> None:
+    desk.tasks("ok")
+    desk()
+    last = verdict_of(desk)
+    broken = desk.path / "test_broken.py"
+    broken.write_text("import no_such_module")
+    result = desk(broken.name, "test_desk.py")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert "--a2a-resume" not in result.stdout.str()
+    assert verdict_of(desk) == last
+    assert "verdict: pass" in command("gate", "a2a-results", "--min-pass=1").out
+
+
 @pytest.mark.parametrize("options", [(), pytest.param(("--a2a-concurrency=3",), marks=pytest.mark.slow)])
 def test_the_rest_is_run_by_a_resumed_run(desk: Bench, options: tuple[str, ...]) -> None:
     # Long enough that not all are over, on a busy machine, when one of them is refused.
