@@ -149,7 +149,8 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
 
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
     config.add_cleanup(lend_variables(run.services.variables, os.environ))
-    if wrong := (*resolve.root_directory_problems(config), *_removed_assertions(config)):
+    wrong = (*resolve.root_directory_problems(config), *_removed_assertions(config), *shim.expression_problems(config))
+    if wrong:
         state.raise_usage_error(*wrong)
     named = selection.is_named(config, run.settings)
     chosen = selection.take_arguments(config, run.settings, run.plan.missed)

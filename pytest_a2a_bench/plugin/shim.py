@@ -170,6 +170,23 @@ def would_select(keyword: str, marker: str, names: Iterable[str], marks: Mapping
         return True
 
 
+def expression_problems(config: pytest.Config) -> Iterator[str]:
+    """Yield what is wrong with ``-k`` and ``-m``; pytest says so after collection, and xdist's workers break on it."""
+    try:
+        from _pytest.mark.expression import Expression
+    except ImportError:  # another pytest
+        return
+    for option, name in (("-k", "keyword"), ("-m", "markexpr")):
+        text = (config.getoption(name) or "").lstrip()
+        try:
+            if text:
+                _expression(Expression, text)
+        # pytest 8 has an exception of its own, which says the column.
+        except Exception as error:
+            column = f"at column {error.offset}: {error.msg}" if isinstance(error, SyntaxError) else error
+            yield f"{option} {text!r} is no expression: {column}"
+
+
 @functools.cache
 def _expression(expression: Any, text: str) -> Any:
     return expression.compile(text)

@@ -118,6 +118,14 @@ def test_a_word_that_no_test_has_names_the_near_one(suite: Bench) -> None:
     assert "-k:" not in result.stdout.str()
 
 
+@pytest.mark.parametrize("options", [("-k", "front and"), ("-k", "front and", "-n1"), ("-m", "desk(x=)")])
+def test_an_expression_that_is_none_is_refused_in_a_line_and_begins_no_run(
+    suite: Bench, options: tuple[str, ...]
+) -> None:
+    suite.refused(*options).fnmatch_lines([f"ERROR: {options[0]} '{options[1]}' is no expression: at column *"])
+    assert not (suite.path / "a2a-results").exists()
+
+
 @pytest.mark.parametrize("source", ["env", "table"])
 def test_why_an_expression_chose_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
     bench.makepyfile(test_own="def test_own(): pass")
