@@ -51,6 +51,7 @@ def test_a_started_agent_is_asked_followed_and_stopped(tmp_path: Path) -> None:
     assert [one["score"] for one in message["results"]] == [1.0]
 
 
+@pytest.mark.slow
 def test_a_built_in_agent_is_asked_for_conformance_with_nothing_that_is_about_tasks() -> None:
     for domain, more in (("conformance", {}), ("mock", {"tag_trials": True})):
         printed = launch("builtin:oracle", "--assessor", green("good"), f"domain={domain}", "--show-logs")

@@ -199,6 +199,7 @@ def reused(run: Bench) -> list[bool]:
     return [bool(trial["reused_from"]) for trial in run.stored()]
 
 
+@pytest.mark.slow
 def test_a_benchmark_that_offers_no_tools_says_so(desk: Bench) -> None:
     result = desk.apart("--a2a-tools", "mcp")
     result.assert_outcomes(errors=1)

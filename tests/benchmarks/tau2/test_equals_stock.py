@@ -16,7 +16,8 @@ from pytest_a2a_bench.benchmarks.tau2 import evaluate, index
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialResult
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
+# LiteLLM warns about much, in threads of its own.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 KEYS = {task.task_id: task.key() for task in index.load_tasks("mock")}
 GOLD_RUN = KEYS["update_task_1"]
@@ -40,7 +41,6 @@ def held(run_trials: RunTrials) -> TrialResult:
 # --- what is as it should be ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_every_mock_trajectory_and_upstreams_errors_are_confirmed(run_trials: RunTrials, stock: StockTau2) -> None:
     for agent in ("oracle", "noop"):
         results = run_trials(agent, Settings(tag_trials=True), KEYS.values())
@@ -49,7 +49,6 @@ def test_every_mock_trajectory_and_upstreams_errors_are_confirmed(run_trials: Ru
         assert raised == ([RAISING.task_id] if agent == "noop" else [])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("domain", ["airline", "retail", "telecom"])
 def test_a_trajectory_of_each_other_domain_is_confirmed(domain: str, run_trials: RunTrials, stock: StockTau2) -> None:
     key = index.load_tasks(domain)[1].key()
@@ -58,7 +57,6 @@ def test_a_trajectory_of_each_other_domain_is_confirmed(domain: str, run_trials:
         assert stock.differences(result) == []
 
 
-@pytest.mark.slow
 def test_a_conversation_that_the_agent_broke_off_is_confirmed(run_trials: RunTrials, stock: StockTau2) -> None:
     # Untagged, the oracle rejects its task: tau2's agent_error.
     [result] = run_trials("oracle", Settings(), [GOLD_RUN])
@@ -79,7 +77,6 @@ def _call_argument(simulation: dict[str, Any]) -> None:
     next(m for m in simulation["messages"] if m.get("tool_calls"))["tool_calls"][0]["arguments"]["status"] = "pending"
 
 
-@pytest.mark.slow
 @in_one_test(
     ("change", "said"),
     [
@@ -114,7 +111,6 @@ def llm_settings(model: FakeLLM) -> Settings:
     return Settings(user="llm:openai/fake", user_llm_args=args, tag_trials=True)
 
 
-@pytest.mark.slow
 def test_requests_of_the_users_model_are_the_same(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user is a model that also calls a tool of its own, and once says nothing."""
     monkeypatch.setenv("OPENAI_API_KEY", "test")
@@ -143,7 +139,6 @@ def test_requests_of_the_users_model_are_the_same(run_trials: RunTrials, monkeyp
             assert any(said in line for line in found), found
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("judged_task")
 def test_a_judges_answers_decide(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, stock: StockTau2) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
