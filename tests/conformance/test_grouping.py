@@ -581,6 +581,11 @@ CONSEQUENCES: dict[str, Any] = {
         ],
         [("LIST-016", "totalSize is 1 on a page of 1; the context has 3 tasks")],
     ),
+    "a message without an id": (
+        ("DM-003", "messageId of a message is missing"),
+        [("PUSH-012", "messageId of a message is missing")],
+        [("PUSH-012", 'event 0 has none of the members: {"taskId": "t"}')],
+    ),
     "a query that is not read": (
         ("HJ-004", "pageSize 1 gives 3 tasks"),
         [("LIST-008", "pageSize 1 gives 3 tasks"), ("GET-004", "historyLength 1 gives 5 messages")],
