@@ -26,7 +26,7 @@ PACKAGE = "pytest_a2a_bench"
 ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "gates": (
         tuple(f"results/gates/{name}" for name in ("judge", "noise", "terms", "early")),
-        ("results/gates", "results/test_noise_gate.py"),
+        ("results/gates", "results/test_noise_gate.py", "config/test_rates.py"),
     ),
     "statistics": (
         ("results/stats", "results/inference", "results/compare", "results/baseline"),
