@@ -29,6 +29,7 @@ from pytest_a2a_bench.text import reason_of, sanitise
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.plugin.terminal import Reporting
+    from pytest_a2a_bench.results.gates.terms import Verdict
 
 _VERDICTS = {0: "passed", 1: "failed", 2: "interrupted", 5: "nothing was run"}
 
@@ -97,21 +98,32 @@ class Publisher:
 
     def _summary(self, exitstatus: int) -> RunSummary:
         results, lost = self._reporting.loaded()
-        verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
+        gates = self.config.pluginmanager.get_plugin("a2a-bench-gates")
+        verdict = getattr(gates, "verdict", None)
         levels = self._levels()
         # Where only the protocol was judged there is no user, judge or benchmark to tell of.
         produced = summary.provenance_lines(results) if results or not levels else ()
         agent = self.run.plan.agent
         named = f" ({agent['name']})" if agent.get("name") else ""
+        stored = getattr(gates, "stored", None)
+        errors = [summary.errors_line(stored.errors, stored.trials.not_run)] if stored and stored.errors else []
         return RunSummary(
-            verdict=_VERDICTS.get(exitstatus, f"exit status {exitstatus}"),
+            verdict=self._title(exitstatus, verdict),
             agent=f"{agent['endpoint']}{named}",
             gates=tuple((g.name, g.verdict, g.sentence) for g in verdict.gates) if verdict is not None else (),
             table=tuple(map(tuple, summary.rows(results))),
-            notes=(*levels, *produced, *reported.lost_lines(self.run.plan.results, lost)),
+            notes=(*errors, *levels, *produced, *reported.lost_lines(self.run.plan.results, lost)),
             troubles=tuple(self._troubles.values()),
             reasons=tuple(map(trial_text.cluster_line, self._reporting.reasons())),
         )
+
+    def _title(self, exitstatus: int, verdict: Verdict | None) -> str:
+        """Return the gates' verdict; where the session ended otherwise, or failed for other reasons, that."""
+        title = _VERDICTS.get(exitstatus, f"exit status {exitstatus}")
+        if verdict is None or verdict.outcome == "pass" or exitstatus > pytest.ExitCode.TESTS_FAILED:
+            return title
+        is_worse = verdict.outcome == "inconclusive" and any(t.what == "failed" for t in self._troubles.values())
+        return title if is_worse else verdict.outcome
 
 
 def _trouble(report: pytest.TestReport, values: Mapping[str, Any]) -> Trouble | None:

@@ -76,3 +76,16 @@ def test_markdown_for_a_merge_request(desk: Bench) -> None:
     assert "<details>" not in text
     desk("--a2a-markdown=out/report.md")
     assert (desk.path / "out" / "report.md").read_text().count("# A2A benchmark") == 1
+
+
+def test_the_title_is_the_verdict_that_every_other_report_has(desk: Bench) -> None:
+    for names, options, said in (
+        ("ok-a down-b", (), "inconclusive"),
+        ("ok-a bad-b", ("--a2a-min-pass=0.9",), "failed"),
+    ):
+        desk.tasks(names)
+        assert desk(*options, "--a2a-markdown=report.md").ret == 1
+        text = (desk.path / "report.md").read_text()
+        assert text.startswith(f"# A2A benchmark: {said}\n")
+        assert verdict_of(desk)["verdict"] == said
+        assert ("- 1 trial could not be evaluated, so this run does not pass" in text) == (said == "inconclusive")
