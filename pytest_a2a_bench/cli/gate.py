@@ -181,7 +181,7 @@ def _trials(found: SelectedResults, results: list[TrialResult], settings: Settin
         selected=len(found.every),
         cut_short=is_open,
         not_run=not_run,
-        stopped=f"no result is stored; {again}" if not_run else "",
+        absent=f"no result is stored; {again}" if not_run else "",
         named=found.manifest.named,
         decided=decided,
         level=level,

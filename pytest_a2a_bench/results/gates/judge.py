@@ -34,6 +34,7 @@ from pytest_a2a_bench.results.gates.terms import (
     ERRORS,
     EVERY_TRIAL,
     ITEMS,
+    MISSING,
     QUARANTINE,
     Decision,
     GateResult,
@@ -111,11 +112,10 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
 
 def _breaker(trials: Trials) -> Iterator[GateResult]:
     """Explain why trials were not run. Such a run fails whatever the others came to: the question is not answered."""
-    if trials.stopped:
-        what = f"{count(trials.not_run, 'trial')} not run" if trials.not_run else "no trial was left to run"
-        yield GateResult(
-            BREAKER, "inconclusive", {"not_run": trials.not_run}, f"{what}: {trials.stopped}", refused=True
-        )
+    for name, why in ((BREAKER, trials.stopped), (MISSING, trials.absent)):
+        if why:
+            what = f"{count(trials.not_run, 'trial')} not run" if trials.not_run else "no trial was left to run"
+            yield GateResult(name, "inconclusive", {"not_run": trials.not_run}, f"{what}: {why}", refused=True)
 
 
 def _errors(trials: Trials) -> Iterator[GateResult]:

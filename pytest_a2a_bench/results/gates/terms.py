@@ -31,6 +31,9 @@ EVERY_TRIAL = "every_trial"
 BREAKER = "breaker"
 """The gate of a run that was stopped before all of its trials had begun. Nothing lets it pass."""
 
+MISSING = "missing"
+"""The gate of stored results that lack trials of their run. Nothing lets it pass either."""
+
 ERRORS = "errors"
 """The gate of errors that no report shows."""
 
@@ -215,6 +218,7 @@ class Trials:
     :param level: how often a comparison of all trials may be wrong; less often where gates could be decided before.
     :param not_run: how many were not run, because the breaker was open or the run's time was up; not in ``results``.
     :param stopped: the reason, and the remedy; empty where nothing stopped the run.
+    :param absent: what to do about those without a stored result, where only the files are known.
     :param cut_short: whether the run stopped before its end.
     :param selected: how many trials the run was to have; 0 where that is not known.
     :param hidden: keys of trials that could not be evaluated, and whose items neither failed nor erred.
@@ -240,6 +244,7 @@ class Trials:
     level: float = LEVEL
     not_run: int = 0
     stopped: str = ""
+    absent: str = ""
 
     @property
     def is_partial(self) -> bool:
