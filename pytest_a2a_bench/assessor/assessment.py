@@ -291,10 +291,11 @@ class Assessment:
     def _require_results(self, results: list[TrialResult], halting: Stopping) -> None:
         """Raise unless there is something to score: a run that was broken off is an error, and no low score."""
         opened = halting.known
-        if opened is not None or any(r.status == "not_run" for r in results):
+        is_cut_short = any(r.status == "not_run" for r in results)
+        if opened is not None or is_cut_short:
             self._raise_if_late()
-            why = opened.text if opened is not None else "it took too long"
-            raise AssessmentFailed(f"Agent error: stopped after {self.progress.text}: {why}")
+            why = opened.what if opened is not None else "it took too long"
+            raise AssessmentFailed(f"Agent error: {'stopped after ' * is_cut_short}{self.progress.text}: {why}")
         if not any(r.status == "evaluated" for r in results):
             first = next((r for r in results if r.error), None)
             none = f"none of {len(results)} trials could be evaluated"

@@ -89,15 +89,16 @@ class Opened:
     @property
     def text(self) -> str:
         """Why a trial is not run, in one line."""
-        return f"not run: {self._what}"
+        return f"not run: {self.what}"
 
     @property
     def advice(self) -> str:
         """The event and the remedy, in one line."""
-        return f"{self._what}; {_REMEDIES[self.cause]}, then run again with --a2a-resume: only missing trials run"
+        return f"{self.what}; {_REMEDIES[self.cause]}, then run again with --a2a-resume: only missing trials run"
 
     @property
-    def _what(self) -> str:
+    def what(self) -> str:
+        """The event, in one line."""
         return f"the breaker is open since {shown_name(self.key)}: {self.reason}" if self.key else self.reason
 
 

@@ -97,3 +97,13 @@ def test_an_agent_that_wants_a_token_is_met_with_the_name_that_requests_have_for
             received = Caller(url).ask(gen3(closed.url, domain="mock", num_tasks=1))
     assert received.state == "failed"
     assert "; name a token that is for this agent with the request's agent_token" in received.text
+
+
+@pytest.mark.parametrize("trials", [1, 3])
+def test_an_agent_that_refuses_requests_is_said_once(tmp_path: Path, trials: int) -> None:
+    with raw_agent(lambda request: response({}, "401 Unauthorized")) as closed:
+        with served(Terms(tmp_path / "r", guard=LOCAL)) as url:
+            received = Caller(url).ask(gen3(closed.url, domain="mock", num_tasks=trials, concurrency=1))
+    assert received.state == "failed"
+    done = f"{'stopped after ' if trials > 1 else ''}1 of {trials} trials done, 0 passed, 1 could not be evaluated"
+    assert f"Agent error: {done}: the breaker is open since mock/" in received.text, received.text
