@@ -93,10 +93,21 @@ def read_table(directory: Path, named: Path | None = None) -> Table:
     if found is None and named is not None and path.name != "pyproject.toml":
         found = data
     if found is None:
+        if near := _misspelt_table(data):
+            raise ConfigurationError(f"{path}: [{near}] is no table of settings; write [tool.{SECTION}]")
         return Table()
     if not isinstance(found, dict):
         raise ConfigurationError(f"{path}: [tool.{SECTION}] is not a table")
     return Table(path, found)
+
+
+def _misspelt_table(data: Mapping[str, Any]) -> str:
+    """Return the name of a table that is nearly ours, whose gates would be none; of other programs' tables nothing."""
+    tool = data.get("tool")
+    for name in tool if isinstance(tool, dict) else ():
+        if nearest(SECTION, [re.sub("^pytest[-_]", "", name)], 1, _TABLE_LIKENESS):
+            return f"tool.{name}"
+    return SECTION if SECTION in data else ""
 
 
 def load(
@@ -165,6 +176,8 @@ def misspelt(environ: Mapping[str, str], known: Mapping[str, Setting]) -> list[s
 
 _LIKENESS = 0.8
 """Least likeness (difflib's ratio) of a misspelt variable to the right one; two letters of six may be exchanged."""
+_TABLE_LIKENESS = 0.85
+"""That of the name of a table: ``a2a_bench`` is ours, and ``asv-bench`` may be another program's."""
 _LENGTHS = 2
 """Most letters that a misspelt variable has more or less; ``A2A_ADK_CONCURRENCY`` is another program's own name."""
 

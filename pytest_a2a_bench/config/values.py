@@ -193,8 +193,20 @@ def read_endpoint(text: str) -> str:
     if "@" in text.partition("://")[2].partition("/")[0]:
         raise ValueError("the URL contains credentials; put the token into an environment variable (--a2a-auth-env)")
     if not is_url(text, ("http", "https")):
-        raise ValueError(f"{without_query(text, text)!r} is not an endpoint; {ENDPOINTS}")
+        shown = without_query(text, text)
+        raise ValueError(f"{shown!r} is not an endpoint; {ENDPOINTS}{_meant(shown)}")
     return text
+
+
+def _meant(text: str) -> str:
+    """Return what a text without a scheme most likely means, as the end of a message; else nothing."""
+    if text in BUILTIN_AGENTS:
+        return f"; did you mean '{BUILTIN_PREFIX}{text}'?"
+    # One word may be anything; a host has a port or a dot.
+    has_port = re.match(r"[^/]+:\d", text) is not None
+    url = f"{'http' if has_port else 'https'}://{text}"
+    is_host = re.search("://|@", text) is None and (has_port or "." in text.partition("/")[0].strip("."))
+    return f"; did you mean {url!r}?" if is_host and is_url(url, ("http", "https")) else ""
 
 
 def read_url_of_agent(text: str) -> str:

@@ -117,6 +117,9 @@ def test_good_values(resolved: Resolve, name: str, text: str, value: Any) -> Non
         ("endpoint", "ftp://host", "expected an http(s):// URL"),
         ("endpoint", "http://", "expected an http(s):// URL"),
         ("endpoint", "http://host:port", "is not an endpoint"),
+        ("endpoint", "127.0.0.1:9911/a", "; did you mean 'http://127.0.0.1:9911/a'?"),
+        ("endpoint", "agent.example", "; did you mean 'https://agent.example'?"),
+        ("endpoint", "oracle", "; did you mean 'builtin:oracle'?"),
         ("endpoint", "builtin:orcale", "no built-in agent is called 'orcale'; expected an http(s):// URL or one of"),
         ("timeout", "soon", "'soon' is not a number above 0"),
         ("timeout", "0", "'0' is not a number above 0"),
@@ -287,6 +290,16 @@ def test_tables_within_the_table(tmp_path: Path) -> None:
     assert found.settings.agents == {"a": "http://a", "b": "http://b"}
     assert found.settings.min_pass == {"airline!": 0.8}
     assert found.settings.user_llm_args == {"temperature": 0}
+
+
+@pytest.mark.parametrize("name", ["tool.a2a_bench", "tool.a2abench", "tool.pytest-a2a-bench", "a2a-bench"])
+def test_a_table_whose_name_is_nearly_right_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "pyproject.toml"
+    path.write_text(f"[{name}]\nmin-pass = 0.9")
+    (problem,) = resolved_settings.resolved(tmp_path).problems
+    assert problem == f"{path}: [{name}] is no table of settings; write [tool.a2a-bench]"
+    path.write_text("[tool.a2a]\nx = 1\n[tool.pytest-benchmark]\nx = 1\n[tool.asv-bench]\nx = 1")
+    assert resolved_settings.resolved(tmp_path).problems == ()
 
 
 @pytest.mark.parametrize("content", ["max-steps = 7", "[tool.a2a-bench]\nmax-steps = 7"])
