@@ -33,6 +33,10 @@ def doctor(*arguments: str, code: int = 0) -> dict[str, str]:
     return {line["what"]: line["found"] for line in json.loads(printed.out)}
 
 
+def test_a_wrong_setting_is_exit_code_1_without_an_agent_too() -> None:
+    assert doctor("--set", "max-stpes=3", code=1)["connection"].startswith("--set max-stpes: there is no such setting")
+
+
 @pytest.mark.parametrize("spec", ["noop", "noop?dialect=data"])
 def test_an_agent_that_calls_tools_is_met(spec: str) -> None:
     with served(spec, Clerk()) as agent:
