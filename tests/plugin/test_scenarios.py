@@ -54,6 +54,13 @@ def test_the_test_asserts_the_reward(shop: Bench) -> None:
     assert sorted(r["reward"] for r in shop.stored()) == [0.0, 1.0, 1.0]
 
 
+def test_the_values_of_an_assertion_are_shown_without_the_reward_that_it_denies(shop: Bench) -> None:
+    write(shop, '@pytest.mark.a2a_scenario("Hi")\ndef test_it(trial):\n    assert trial.called("look_up")\n')
+    result = shop()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*assert () + where () = called('look_up') + where called = trial.called"])
+
+
 def test_another_scenario_of_that_name_is_held_anew(shop: Bench) -> None:
     body = "def test_way(trial):\n    assert trial.turns == 1\n"
     write(shop, f'@pytest.mark.a2a_scenario("Where is my order A1?")\n{body}')
@@ -86,7 +93,7 @@ def test_an_exception_beside_assertions_is_an_error_and_no_verdict(shop: Bench) 
     result = shop()
 
     result.assert_outcomes(errors=2)
-    result.stdout.fnmatch_lines(["*the test failed with ZeroDivisionError: division by zero*"])
+    result.stdout.fnmatch_lines(["*the test failed with ZeroDivisionError: division by zero (test_own.py:5); only *"])
 
 
 def test_tests_of_one_name_are_reported_apart_by_their_label(shop: Bench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
 import time
 import traceback
@@ -311,13 +312,16 @@ class _Trial:
         try:
             self.scenario.check(trial)
         except AssertionError as error:
-            return RewardCheck("assertion", _asserted_line(error), met=False, detail=one_line(str(error)))
+            # pytest writes out what the test was asked with, whose reward is the one that it would have.
+            detail = one_line(str(error).replace(repr(trial), "trial"))
+            return RewardCheck("assertion", _asserted_line(error), met=False, detail=detail)
         except (KeyboardInterrupt, SystemExit):
             raise
         # Also what pytest.fail and pytest.skip raise, which is no Exception and would end the thread.
         except BaseException as error:
-            what = f"{type(error).__name__}: {error}"
-            raise EvaluatorError(f"the test failed with {one_line(what)}; only what it asserts is a verdict") from error
+            name = self.context.key.task_id.rpartition(".")[2]
+            what = one_line(f"{type(error).__name__}: {error}") + _place(error, name)
+            raise EvaluatorError(f"the test failed with {what}; only what it asserts is a verdict") from error
         return RewardCheck("assertion", "what the test asserts", met=True)
 
     def _judged(self) -> list[RewardCheck]:
@@ -369,6 +373,13 @@ class _Trial:
             error=error,
             duration=duration,
         )
+
+
+def _place(error: BaseException, test: str) -> str:
+    """Return the last place of an exception that is in the test itself, which what it calls leads away from."""
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    at = next((frame for frame in reversed(frames) if frame.name == test), frames[-1] if frames else None)
+    return f" ({os.path.basename(at.filename)}:{at.lineno})" if at is not None else ""
 
 
 def _asserted_line(error: AssertionError) -> str:
