@@ -40,6 +40,7 @@ def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
             problem = (
                 "a test that uses trial or bench_task needs a marker that says which, "
                 'such as @pytest.mark.tau2("airline")'
+                + did_you_mean([mark.name for mark in metafunc.definition.iter_markers()], registry.names())
             )
             metafunc.parametrize(KEY_FIXTURE, [_wrong(metafunc, None, run, problem)], indirect=True)
     elif not wanted and (suite := registry.find(marker.name)) is not None and suite.from_test is not None:

@@ -140,6 +140,7 @@ def test_a_dialect_is_a_fixture(pytester: pytest.Pytester) -> None:
 
 WRONG = (
     ("", "*needs a marker*@pytest.mark.tau2(?airline?)*"),
+    ("a2a_senario('Hi')", "*needs a marker*; did you mean 'a2a_scenario'?"),
     ("tau2()", "*domain: missing; valid are: airline, retail, telecom, mock, banking_knowledge"),
     ("tau2('airlines')", "*domain: 'airlines' is not one of airline, *"),
     ("tau2('airline', 'test')", "*takes one positional argument, the domain, and got 2"),
@@ -171,7 +172,7 @@ WRONG = (
         "a2a_scenario('Hi', max_turns=0, criteria='polite')",
         "*criteria: 'polite' is not a list of sentences; max_turns: 0 is not*",
     ),
-    ("a2a_scenario('Hi', persno='x')", "*does not know persno*"),
+    ("a2a_scenario('Hi', persno='x')", "*does not know persno; valid are: *; did you mean 'persona'?"),
     (
         "a2a_scenario('Hi', tools=type('T', (), {'act': lambda self, **more: 1}))",
         "*act takes parameters without names*",

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.registry import Suite
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import BenchTask
+from pytest_a2a_bench.text import did_you_mean
 
 NAME = "a2a_scenario"
 DOMAIN = "scenario"
@@ -104,7 +105,8 @@ def _problems(function: Check, args: tuple[Any, ...], values: Mapping[str, Any])
     found = []
     unknown = sorted(set(values) - set(_KINDS))
     if unknown:
-        found.append(f"does not know {', '.join(unknown)}")
+        valid = (*_KINDS, "trials", "label")
+        found.append(f"does not know {', '.join(unknown)}; valid are: {', '.join(valid)}{did_you_mean(unknown, valid)}")
     if not all(map(_is_text, args)):
         found.append("says: what the user says are texts")
     found += [
