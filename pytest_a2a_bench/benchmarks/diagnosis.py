@@ -109,6 +109,11 @@ CAUSES: Mapping[str, Cause] = {
     "too-many-errors": Cause(
         "made too many calls that failed, most of {subject}", "show the agent the tool's schema and its error"
     ),
+    "users-errors": Cause(
+        "failed calls of the simulated user ended the conversation",
+        "see what it called, and what the agent told it",
+        "unproven",
+    ),
     "silent": Cause(
         "answered with nothing", "see that each reply has text or a call (an A2A message, a task's artifact)"
     ),
@@ -184,8 +189,13 @@ def _unfinished(result: TrialResult) -> Diagnosis | None:
         case "agent_error":
             return _gave_up(result)
         case "too_many_errors":
-            failed = Counter(t.tool for t in result.transcript if t.error and t.requestor != "user" and t.tool)
-            return Diagnosis("too-many-errors", next((name for name, _ in failed.most_common(1)), "tools"))
+            errors = [t for t in result.transcript[given_messages(result) :] if t.role == "tool" and t.error]
+            failed = Counter(t.tool for t in errors if t.requestor != "user")
+            users = len(errors) - failed.total()
+            # Those of both are counted together; without the user's the agent would have gone on.
+            if users and failed.total() < int(result.provenance.get("max_errors") or 1):
+                return Diagnosis("users-errors", detail=f"the user made {users} of the {len(errors)} calls that failed")
+            return Diagnosis("too-many-errors", next((name for name, _ in failed.most_common(1) if name), "tools"))
         case "max_steps" | "max_turns" | "max_user_turns":
             return (
                 _last_words(result)

@@ -226,6 +226,18 @@ def test_causes_outside_of_the_task(more: dict[str, Any], expected: Diagnosis | 
     assert diagnose(TrialResult(KEY, **more), tau2.DIAGNOSER) == expected
 
 
+def test_failed_calls_of_the_user_are_not_laid_to_the_agent() -> None:
+    def ended(agents: int, users: int) -> Diagnosis | None:
+        calls = (*[READ] * agents, *[("toggle_data", {})] * users)
+        more: dict[str, Any] = {"termination_reason": "too_many_errors", "provenance": {"max_errors": 3}}
+        return diagnose(result([CANCEL], *calls, errors=("get_user_details", "toggle_data"), **more), tau2.DIAGNOSER)
+
+    assert ended(2, 1) == Diagnosis("users-errors", detail="the user made 1 of the 3 calls that failed")
+    assert ended(0, 3) == Diagnosis("users-errors", detail="the user made 3 of the 3 calls that failed")
+    assert ended(3, 1) == Diagnosis("too-many-errors", "get_user_details")
+    assert trial_text.cause_of("tau2", "users-errors").blame == "unproven"
+
+
 def test_agents_that_go_round_in_circles_say_nothing_or_cannot_be_read() -> None:
     again = tuple(Turn("agent", calls=(ToolCall("look", {"at": 1}, str(n)),)) for n in range(9))
     stuck = TrialResult(KEY, "evaluated", transcript=again, termination_reason="max_steps")
