@@ -372,6 +372,7 @@ def numbers_of(found: Mapping[str, Any]) -> dict[str, Any]:
 
 PROTOCOL = "conformance"
 _LONGEST = 300
+_TOKEN_ADVICE = "name a credential of the operator's that is for this agent as auth_token"
 _VERSION = "1.0"
 
 
@@ -483,11 +484,11 @@ class Tools:
         # Tokens of pytest's settings are not sent.
         environ = {key: value for key, value in runs.environ.items() if key == chosen}
         config = ClientConfig.from_settings(settings, environ)
-        config = dataclasses.replace(config, network=dataclasses.replace(config.network, guard=runs.terms.guard))
+        network = dataclasses.replace(config.network, guard=runs.terms.guard)
+        config = dataclasses.replace(config, network=network, token_advice=_TOKEN_ADVICE)
         subject = look_at(config, timeout=10.0)
         if subject.problem:
-            details = "; ".join(one.found for one in subject.findings[:3])
-            raise InfrastructureError(f"{endpoint}: {subject.problem}{f' ({details})' if details else ''}")
+            raise InfrastructureError(f"{endpoint}: {subject.explained}")
         card = subject.card
         broken = [one.id for one in judge(subject.card_results()) if one.status == "failed"]
         found: dict[str, Any] = {

@@ -344,7 +344,7 @@ class Assessment:
         with self._stop.ends_waiting():
             subject = look_at(self._config(target), timeout=timeout)
             if subject.problem:
-                raise CardError(f"the protocol cannot be judged: {subject.problem}")
+                raise CardError(f"the protocol cannot be judged: {subject.explained}")
             planned, results = subject.plan(), list(subject.card_results())
             total = len(results) + len(planned)
 

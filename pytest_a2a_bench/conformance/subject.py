@@ -72,6 +72,12 @@ class Subject:
         return " ".join(filter(None, (as_text(self.card.get(name)) for name in ("name", "version"))))
 
     @property
+    def explained(self) -> str:
+        """The problem with the first findings about the card, which may be its cause."""
+        details = "; ".join(one.found for one in self.findings[:3])
+        return f"{self.problem}{f' ({details})' if details else ''}"
+
+    @property
     def problem(self) -> str:
         """Why the protocol cannot be judged; empty where it can."""
         if not isinstance(self.card, Mapping):

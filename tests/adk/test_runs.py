@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from builtin_server import served
+from raw_agent import raw_agent, response
 
 from pytest_a2a_bench.adk.options import AdkOptions, choose_credential, read_credentials
 from pytest_a2a_bench.adk.runs import CALLER, Runs, Tools
@@ -50,6 +51,12 @@ def slow_agent(seconds: float = 60.0) -> Any:
 def test_an_agent_that_cannot_be_looked_at(tools: Tools, endpoint: str, expected: str) -> None:
     with pytest.raises(A2ABenchError, match=expected):
         asyncio.run(tools.register_agent(endpoint))
+
+
+def test_a_card_that_wants_a_token_is_met_with_the_name_that_tools_have_for_it(tools: Tools) -> None:
+    with raw_agent(lambda request: response({}, "401 Unauthorized"), {}) as closed:
+        with pytest.raises(A2ABenchError, match=r"credentials: name a credential .* as auth_token"):
+            asyncio.run(tools.register_agent(closed.url))
 
 
 @pytest.mark.parametrize(("domain", "number"), [("airline", 50), ("mock", 9), ("mini", 220)])

@@ -23,6 +23,7 @@ from pytest_a2a_bench.a2a.config import AuthParts, ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
+from pytest_a2a_bench.config.settings import AUTH_ENV
 from pytest_a2a_bench.conformance.card.document import Document, Ledger, read_document
 from pytest_a2a_bench.conformance.card.judge import CardHttp, card_versions, check_served
 from pytest_a2a_bench.conformance.card.urls import judge_url
@@ -36,6 +37,7 @@ MAX_BYTES = 2 * 1024 * 1024
 _SHOWN = 4096
 _MAX_REDIRECTS = 3
 _REFUSALS = (401, 403)
+_TOKEN_ADVICE = f"put a token in {AUTH_ENV}"
 _VERSION = "a2a-version"
 _REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -71,7 +73,8 @@ async def fetch_card_async(url: str, *, config: ClientConfig | None = None, time
         try:
             async with asyncio.timeout(timeout):
                 protocol = config.protocol if config is not None else "auto"
-                raw, http = await find_card(client, url, auth, protocol)
+                advice = config.token_advice if config is not None else _TOKEN_ADVICE
+                raw, http = await find_card(client, url, auth, protocol, advice)
         except TimeoutError as error:
             # No rule says how soon a card has to come.
             raise TransportError(f"agent card of {redact_url(url)}: {late(timeout)}; {MORE_TIME}") from error
@@ -103,7 +106,7 @@ async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -
 
 
 async def find_card(
-    client: httpx.AsyncClient, url: str, auth: AuthParts, protocol: str = "auto"
+    client: httpx.AsyncClient, url: str, auth: AuthParts, protocol: str = "auto", advice: str = _TOKEN_ADVICE
 ) -> tuple[Any | None, CardHttp]:
     """Fetch a card over an open client; see :func:`fetch_card_async`."""
     first: CardHttp | None = None
@@ -113,7 +116,7 @@ async def find_card(
         asked, answer = await in_either_version(ask, lambda found: found[1][0].status, protocol)
         raw, http = _read(answer, is_legacy=urllib.parse.urlsplit(candidate).path.endswith(LEGACY_CARD_PATH))
         if http.status in _REFUSALS and not auth:
-            http = replace(http, problem=f"{http.problem}; it may want credentials: put a token in A2A_AUTH_TOKEN")
+            http = replace(http, problem=f"{http.problem}; it may want credentials: {advice}")
         if not http.problem:
             if isinstance(raw, Mapping):
                 narrow_to_endpoint(raw, url, http.url)  # refuses another agent's card
