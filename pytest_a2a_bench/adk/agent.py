@@ -13,7 +13,7 @@ import json
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from google.adk.agents import LlmAgent
 from google.adk.models.base_llm import BaseLlm
@@ -21,7 +21,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.models.registry import LLMRegistry
 from google.genai import types
-from pydantic import BaseModel, Field, ValidationError, computed_field
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, computed_field
 
 from pytest_a2a_bench.adk.folder import NAME
 from pytest_a2a_bench.adk.options import GEMINI, AdkOptions, check_model
@@ -310,8 +310,21 @@ async def explain_tool_error(tool: Any, args: Mapping[str, Any], tool_context: A
         return {"error": one_line(KNOWN.hide(str(error)), 2000)}
     if str(error).startswith(f"Tool '{tool.name}' not found"):  # by the model's mistake; ADK names those that there are
         return {"error": one_line(" ".join(str(error).splitlines()[:2]), 2000)}
+    if isinstance(error, TypeError | AttributeError) and (wrong := _wrong_argument(tool, args)):
+        return {"error": f"{tool.name}: {wrong}"}
     log.error("the tool %s broke", tool.name, exc_info=error)
     return {"error": f"{tool.name} broke ({type(error).__name__}): a defect of pytest-a2a-bench; its log says where"}
+
+
+def _wrong_argument(tool: Any, args: Mapping[str, Any]) -> str:
+    """Return what is wrong with the first argument of another type than a tool declares; empty where none is."""
+    hints = get_type_hints(tool.func) if hasattr(tool, "func") else {}
+    for name in filter(hints.__contains__, args):
+        try:
+            TypeAdapter(hints[name]).validate_python(args[name])
+        except ValidationError as error:
+            return f"{name}: {error.errors()[0]['msg']}"
+    return ""
 
 
 # --- its model --------------------------------------------------------------------------------------------------------

@@ -123,6 +123,21 @@ def test_a_tool_that_a_model_made_up_is_no_defect_of_ours(new_runs: Callable[...
     assert answers(events, "evaluate")[0]["error"].startswith("Tool 'evaluate' not found. Available tools: register_ag")
 
 
+def test_an_argument_of_another_type_is_no_defect_of_ours(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
+    wrong = (
+        ("list_tasks", {"domain": 5}, "domain"),
+        ("list_tasks", {"domain": ["mock"]}, "domain"),
+        ("register_agent", {"endpoint": 5}, "endpoint"),
+        ("get_evaluation_status", {"run_id": 5}, "run_id"),
+        ("run_evaluation", {"domain": "mock", "a2a_endpoint": "builtin:oracle", "task_ids": 5}, "task_ids"),
+    )
+    model = scripted(*(call(name, **arguments) for name, arguments, _ in wrong), "Sorry.")
+    events = talk(make_evaluator(runs=new_runs(), model=model), options.results, "go")
+    for name, _, argument in wrong:
+        for answer in answers(events, name):
+            assert answer["error"].startswith(f"{name}: {argument}: Input should be a valid "), answer
+
+
 def test_a_selection_that_cannot_be_read_chooses_nothing(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
     asks = call("task_selector", domain="mock", request="updates", count=1)
     model = scripted(asks, "update_task_1, of course", asks, f"```json\n{select('update_task_1')}\n```", "Done.")
