@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from a2a.helpers import new_task_from_user_message
+from a2a.helpers import new_task
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.context import ServerCallContext
 from a2a.server.events import EventQueue
@@ -49,15 +49,17 @@ class BrainExecutor(AgentExecutor):
             raise InvalidParamsError(message="a message is needed")
         updater = TaskUpdater(event_queue, context.task_id, context.context_id)
         as_task = self._options.reply == "task"
+        # Not as the SDK makes it of a message, which raises at an empty text.
+        submitted = new_task(context.task_id, context.context_id, TaskState.TASK_STATE_SUBMITTED, history=[message])
         if as_task:
             # The first event of a stream is the task (§3.1.2); what it says while working must not pass for its answer.
-            await event_queue.enqueue_event(new_task_from_user_message(message))
+            await event_queue.enqueue_event(submitted)
             await updater.start_work(updater.new_agent_message([WirePart(text=CHATTER)]))
         try:
             conversation, reply = await self._answer(message, context)
         except RefusalError as refusal:
             if not as_task:
-                await event_queue.enqueue_event(new_task_from_user_message(message))
+                await event_queue.enqueue_event(submitted)
             await updater.reject(updater.new_agent_message([WirePart(text=str(refusal))]))
             return
         except BrainError as error:

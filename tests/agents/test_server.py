@@ -87,6 +87,13 @@ class TestReplies:
             connect(oracle_url).session().send(dialects.get("data").encode_request(BRIEFING, [UserSaid("Hi.")]))
         assert caught.value.state == "rejected"
 
+    @pytest.mark.parametrize(("spec", "state"), [("noop?reply=task", "COMPLETED"), ("oracle", "REJECTED")])
+    def test_a_text_may_be_empty(self, builtin: Callable[[str], str], spec: str, state: str) -> None:
+        message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": ""}]}
+        sent = rpc("SendMessage", {"message": message})
+        answer = httpx.post(builtin(spec), json=sent, headers={"A2A-Version": "1.0"}).json()
+        assert answer["result"]["task"]["status"]["state"] == f"TASK_STATE_{state}"
+
     @pytest.mark.parametrize("dedupe", ["on", "off"])
     def test_the_same_message_again_gets_the_same_answer_unless_that_is_off(self, dedupe: str) -> None:
         with served(f"oracle?dedupe={dedupe}") as agent:
