@@ -315,7 +315,7 @@ def _turn_lines(result: TrialResult) -> Iterator[str]:
     begin, folded = fold_tail(lines, LAST_TURNS)
     if asked is not None and asked < begin:
         yield f"asked: {lines[asked].partition(': ')[2]}"
-    yield f"last {len(turns) - begin} of {len(turns)} messages ({result.turns} turns of the agent):"
+    yield f"last {len(turns) - begin} of {len(turns)} messages ({count(result.turns, 'turn')} of the agent):"
     yield from (f"  {line}" for line in folded)
 
 

@@ -186,7 +186,7 @@ def test_explanation_has_everything_that_is_known_and_only_that() -> None:
         "1 of 2 expected actions were taken (not part of the reward); missing:",
         "  assistant: cancel(b=2)",
         "  turn 3: a call that cannot be read [unreadable-call] {",
-        f"last {LAST_TURNS} of 11 messages (1 turns of the agent):",
+        f"last {LAST_TURNS} of 11 messages (1 turn of the agent):",
         "  agent: look(é=[1])",
         "transcript: x.json",
     ):
