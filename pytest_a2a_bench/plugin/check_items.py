@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -200,6 +201,19 @@ def _value_problems(name: str, given: Any) -> Iterator[str]:
         near = did_you_mean(unknown, known)
         valid = ", ".join(known[:_SHOWN]) + (" ..." if len(known) > _SHOWN else "")
         yield f"{name} names {', '.join(map(repr, unknown)) or 'nothing'}; there are {valid}{near}"
+
+
+def misspelt_members(expression: str) -> Iterator[str]:
+    """Yield a line for each member of ``conformance(...)`` in ``-m`` that no check has, where a near one exists."""
+    for inside in re.findall(rf"\b{CONFORMANCE}\(([^()]*)\)", expression):
+        for name, value in re.findall(r"(\w+)\s*=\s*[\"']([^\"']*)", inside):
+            if near := did_you_mean(name, ("suite", *_FILTERS)):
+                yield f"-m: no check has a {name!r}{near}"
+            # ACTS files have ids of their own.
+            elif name in ("level", "group", "binding", "version"):
+                known = (*_known_values(name), *PARTS)
+                if value not in known and (near := did_you_mean(value, known)):
+                    yield f"-m: no check has the {name} {value!r}{near}"
 
 
 def _known_values(name: str) -> list[str]:

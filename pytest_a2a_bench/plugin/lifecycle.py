@@ -285,6 +285,10 @@ def conclude_collection(session: pytest.Session) -> None:
     from pytest_a2a_bench.plugin import collection
 
     selection.note_unknown_words(session.config, run)
+    if shim.CONFORMANCE in (marked := session.config.getoption("markexpr") or ""):
+        from pytest_a2a_bench.plugin import check_items
+
+        run.collected.notes += check_items.misspelt_members(marked)
     collection.conclude(session, run)
     if not run.collected.used or not run.settings.endpoint:
         return

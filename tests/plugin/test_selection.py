@@ -155,6 +155,18 @@ def test_a_gate_without_an_agent_and_a_misspelt_variable_warn(bench: Bench, monk
     result.stdout.fnmatch_lines(["*PytestConfigWarning: A2A_ENDPONT: there is no such setting; did you mean *"])
 
 
+def test_a_member_of_checks_that_there_is_not(bench: Bench, noop_url: str) -> None:
+    for expression, line in {
+        "conformance(levl='MUST')": "no check has a 'levl'; did you mean 'level'[?]",
+        'card and conformance(level="must", id="X")': "no check has the level 'must'; did you mean 'MUST'[?]",
+        'conformance(group="snd")': "no check has the group 'snd'; did you mean 'send'[?]",
+    }.items():
+        result = bench("--a2a-endpoint", noop_url, "-m", expression, "--co")
+        result.stdout.fnmatch_lines([f"a2a: -m: {line}"])
+    right = bench("--a2a-endpoint", noop_url, "-m", 'conformance(level="MUST", group="acts")', "--co")
+    assert "-m:" not in right.stdout.str()
+
+
 def test_a_marker_that_there_is_not(bench: Bench, noop_url: str) -> None:
     result = bench("--a2a-endpoint", noop_url, "-m", "conformanse", "--co")
     result.stdout.fnmatch_lines(["a2a: -m: there is no marker 'conformanse'; did you mean 'conformance'[?]"])
