@@ -227,6 +227,8 @@ def _write_page(namespace: Namespace, directory: Path) -> int:
     """
     if given := [f"--{name}" for name in ("domain", "agent", "id", "jsonl") if getattr(namespace, name)]:
         raise ConfigurationError(f"export: a page is of the whole run; leave out {', '.join(given)}")
+    if namespace.history is not None and not namespace.history.exists():
+        raise ConfigurationError(f"--history {namespace.history}: there is no such file")
     past = history.read(namespace.history) if namespace.history is not None else ()
     contents = gather(directory, namespace.baseline, namespace.conformance, past)
     output = Path(namespace.output or "report.html")

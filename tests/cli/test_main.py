@@ -52,6 +52,7 @@ def test_the_version_is_one_line() -> None:
         (["agent", "oracel"], "valid names are oracle, noop, readonly, careful, llm, echo; did you mean 'oracle'?"),
         (["docter"], "; did you mean 'doctor'; see a2a-bench --help"),
         (["export", "html", "--basline", "y"], "--basline y; did you mean '--baseline'; see a2a-bench export --help"),
+        (["export", "html", ".", "--history", "no.jsonl"], "--history no.jsonl: there is no such file"),
         (["agent", "oracle", "--port", "x"], "port='x': Input should be a valid integer"),
         (["agent", "oracle", "--port", "70000"], "port='70000': Input should be less than or equal to 65535"),
         (["agent", "oracle", "--latency", "-1"], "latency='-1': Input should be greater"),
