@@ -73,10 +73,10 @@ def take(directory: Path, what: str) -> Lock:
         _acquire(guard, path)
         path.write_text(json.dumps(lock._holder), encoding="utf-8")
     except Timeout:
-        raise InUseError(_refusal(path, _read(path))) from None
+        raise InUseError(_refusal(path, _read(path), what)) from None
     except FileExistsError:
         raise StoreError(
-            f"results directory {directory} cannot be written: it is a file; name a directory (--a2a-results)"
+            f"results directory {directory} cannot be written: it is a file; name a directory{_option(what)}"
         ) from None
     except OSError as error:
         guard.release()
@@ -109,7 +109,7 @@ def _claim(lock: Lock, directory: Path, what: str) -> None:
     if holder is not None:
         lock.release()
         raise InUseError(
-            f"{place.name} is in use by {_who(json_object(holder))}; wait for it, or name another (--a2a-results); "
+            f"{place.name} is in use by {_who(json_object(holder))}; wait for it, or name another{_option(what)}; "
             f"if that process is gone, remove {place.name}/{LOCK}"
         )
     lock.place = place
@@ -163,10 +163,15 @@ def _is_gone(holder: dict[str, Any]) -> bool:
     return not is_alive(pid) or start_of(pid) != holder.get("process_start")
 
 
-def _refusal(path: Path, holder: dict[str, Any]) -> str:
+def _option(what: str) -> str:
+    """Return the option of a results directory, where this program has it."""
+    return " (--a2a-results)" if what == "pytest" else ""
+
+
+def _refusal(path: Path, holder: dict[str, Any], what: str) -> str:
     if not holder:
         return f"results directory {path.parent} is in use by another process; wait for it, or name another directory"
     return (
-        f"results directory {path.parent} is in use by {_who(holder)}; wait for it, or name another directory "
-        f"(--a2a-results); if that process is gone, remove {path}"
+        f"results directory {path.parent} is in use by {_who(holder)}; wait for it, or name another "
+        f"directory{_option(what)}; if that process is gone, remove {path}"
     )
