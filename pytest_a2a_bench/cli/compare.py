@@ -68,7 +68,7 @@ def run(namespace: Namespace) -> int:
         allowed = read_drop(namespace.max_drop)
     except ValueError as error:
         raise ConfigurationError(f"--max-drop: {error}") from error
-    before, after = load(namespace.before), load(namespace.after)
+    before, after = load(namespace.before, ""), load(namespace.after, "")
     for found in (before, after):
         for note in found.notes:
             print(f"{found.source}: {note}", file=sys.stderr)
@@ -157,7 +157,7 @@ def entry_of(directory: Path) -> history.Entry:
     """Return the run of a results directory as a line of a history; raises ConfigurationError if it is none."""
     if not directory.is_dir():
         raise ConfigurationError(f"{directory} is not a results directory (--a2a-results)")
-    measured = load(directory)
+    measured = load(directory, "")
     run = manifest.load(directory)
     why = ""
     if measured.absent:

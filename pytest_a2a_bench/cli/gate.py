@@ -259,7 +259,7 @@ def _write_baseline(namespace: Namespace, source: Path) -> int:
     target = Path(namespace.write_baseline)
     if not source.is_dir():
         raise ConfigurationError(f"{source} is not a results directory (--a2a-results)")
-    found = load(source)
+    found = load(source, "")
     if namespace.agent is not None:
         if namespace.agent not in found.agents:
             there = f"its agents are {', '.join(found.agents)}" if found.agents else "its agent has no name"

@@ -200,23 +200,26 @@ BASELINE = StoredForm(
 )
 
 
-def load(path: Path) -> Baseline:
+def load(path: Path, what: str = "baseline ") -> Baseline:
     """Read a baseline from a file, or from a results directory: the trials of its last run, where it says which.
 
+    :param what: before its name in messages; empty where it may be any run.
     :raises ConfigurationError: with its problem in one line.
     """
     if path.is_dir():
         try:
-            return _with_outcomes(_of_directory(path), path)
+            return _with_outcomes(_of_directory(path), path, what)
         except StoreError as error:
-            raise ConfigurationError(f"baseline {path}: {error}") from error
+            raise ConfigurationError(f"{what}{path}: {error}") from error
     try:
         stored = BASELINE.read(path)
     except OSError as error:
-        raise ConfigurationError(f"baseline {path}: cannot be read: {reason_of(error)}") from error
+        raise ConfigurationError(f"{what}{path}: cannot be read: {reason_of(error)}") from error
     except ConfigurationError as error:
-        raise ConfigurationError(f"baseline {error}") from error
-    return _with_outcomes(Baseline(**{f.name: getattr(stored, f.name) for f in fields(stored)}, source=str(path)), path)
+        raise ConfigurationError(f"{what}{error}") from error
+    return _with_outcomes(
+        Baseline(**{f.name: getattr(stored, f.name) for f in fields(stored)}, source=str(path)), path, what
+    )
 
 
 def _of_directory(directory: Path) -> Baseline:
@@ -304,7 +307,7 @@ def _words(values: tuple[str, ...], others: tuple[str, ...]) -> str:
     return " + ".join("on" if value == "True" else value for value in values) or ("off" if is_switch else "none")
 
 
-def _with_outcomes(baseline: Baseline, path: Path) -> Baseline:
+def _with_outcomes(baseline: Baseline, path: Path, what: str) -> Baseline:
     if not baseline.trials:
-        raise ConfigurationError(f"baseline {path}: no trial in it was evaluated, so there is nothing to compare with")
+        raise ConfigurationError(f"{what}{path}: no trial in it was evaluated, so there is nothing to compare with")
     return baseline

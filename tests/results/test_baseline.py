@@ -359,6 +359,8 @@ class TestCompareCommand:
     def test_wrong_use(self, tmp_path: Path, arguments: list[str], complaint: str) -> None:
         before, after = stored(tmp_path / "a", {"1": [1]}), stored(tmp_path / "b", {"2": [1]})
         assert complaint in command("compare", before, after, *arguments, code=2).err
+        gone = command("compare", before, tmp_path / "gone", code=2).err
+        assert gone == f"a2a-bench: {tmp_path}/gone: cannot be read: No such file or directory\n"
 
 
 def test_a_task_that_is_called_as_an_agent_may_be_is_no_agent(tmp_path: Path) -> None:
