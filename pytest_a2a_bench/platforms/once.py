@@ -128,7 +128,7 @@ async def assess(wanted: Wanted) -> Outcome:
     """Run an assessment.
 
     :raises ConfigurationError: if a port is taken.
-    :raises InfrastructureError: if a party does not start, cannot be reached, or takes too long.
+    :raises InfrastructureError: if a party does not start, or cannot be reached.
     """
     async with contextlib.AsyncExitStack() as stack:
         parties = (wanted.assessor, *wanted.agents)
@@ -149,10 +149,9 @@ async def assess(wanted: Wanted) -> Outcome:
                 return await loop.bridge(request.follow(text))
         except TimeoutError:
             await request.cancel()
-            raise InfrastructureError(
-                f"the assessment took more than {wanted.seconds:g} s and was canceled; raise --max-seconds, or ask for "
-                "less"
-            ) from None
+            late = f"the assessment took more than {wanted.seconds:g} s and was canceled"
+            wanted.say(f"{late}; raise --max-seconds, or ask for less")
+            return request.canceled
         except asyncio.CancelledError:
             # An assessor elsewhere would go on, and spend.
             await request.cancel()
@@ -334,6 +333,11 @@ class _Request:
         if self._turn.task_id is not None and (not self._turn.settled or self._turn.lacks_answer):
             await self._poll(wire, self._turn.task_id)
         return self._outcome()
+
+    @property
+    def canceled(self) -> Outcome:
+        """The end of a request that was canceled."""
+        return Outcome("canceled", (), (), self._turn.task_id)
 
     async def cancel(self) -> None:
         """Have the assessor cancel its task. Never raises, and takes :data:`_CANCEL_SECONDS` at most."""

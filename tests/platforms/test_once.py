@@ -98,9 +98,10 @@ def test_an_agent_that_ends_at_once_leaves_no_assessor(white: str, tmp_path: Pat
 
 
 def test_an_assessment_that_takes_too_long_is_canceled() -> None:
-    printed = launch(WHITE, "--assessor", green("wait"), "--max-seconds", "0.5", "--show-logs", code=2)
+    printed = launch(WHITE, "--assessor", green("wait"), "--max-seconds", "0.5", "--show-logs", code=1)
     assert "canceled\n" in printed.err
     assert "took more than 0.5 s and was canceled; raise --max-seconds" in printed.err
+    assert printed.err.endswith("the assessment ended as canceled\n")
 
 
 @pytest.mark.slow
