@@ -389,6 +389,8 @@ def _read_request(words: list[str], found: dict[str, Any]) -> Iterator[str]:
         key, equals, value = word.partition("=")
         if not key or not equals:
             yield f"{word!r} is not KEY=VALUE, such as domain=retail"
+        elif key in found:
+            yield f"{key} is given twice"
         try:
             found[key] = json.loads(value)
         except ValueError:

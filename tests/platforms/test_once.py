@@ -196,6 +196,7 @@ def test_an_agent_of_a_controller_that_does_not_come_up_is_reported(control: Con
             ["--once", "x", "airline", "--start-timeout", "0"],
             "'airline' is not KEY=VALUE, such as domain=retail\na2a-bench: assess: --start-timeout 0",
         ),
+        (["--once", "x", "domain=mock", "domain=airline"], "domain is given twice"),
         (["-o", "y.json"], "--output goes with --once AGENT"),
         (["domain=airline"], "KEY=VALUE goes with --once AGENT"),
         (["--once", "x", "-o", "y.json"], "--output needs --id"),
