@@ -1,7 +1,7 @@
 """``a2a-bench gate [DIR]``: judge finished trials by the gates of a run, such as those of joined shards.
 
-``--write-baseline FILE`` keeps the results of one or more runs for later gates to compare with; ``--rescore`` evaluates
-the stored conversations again and shows which rewards change (exit code 1 if some do, 2 if some cannot be evaluated).
+``--write-baseline FILE`` keeps the results for later gates to compare with; ``--rescore`` evaluates the stored
+conversations again and shows which rewards change (exit code 1 if some do, 2 if some cannot be evaluated).
 Settings come from the command line, the environment or the project's pyproject.toml, as in pytest. What tests assert
 beside success is not known here: trials that no gate counts must all succeed. It writes verdict.json. Exit code 0 if
 the run passes, 1 if it does not, 2 for wrong settings.
