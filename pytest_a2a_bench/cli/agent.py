@@ -26,6 +26,9 @@ def run(namespace: Namespace) -> int:
     """Serve the agent."""
     options = from_namespace(namespace)
     require_server("the built-in agents")
+    registry.register_players(options.players)
+    for suite in options.players:
+        registry.get_player(suite)
     without_sdk_spans()
     # The SDK logs each request that it refuses, some with a traceback; the caller is answered.
     logging.getLogger("a2a").setLevel(logging.CRITICAL)
@@ -46,8 +49,10 @@ def greeting(options: AgentOptions, served: Served) -> str:
     """Return the text that is printed once the agent answers."""
     tag = " --a2a-set tag-trials=on" if options.name in TAGGED_AGENTS else ""
     auth = f" --a2a-auth-env {options.auth_env}" if options.auth_env else ""
-    suite = next(suite for suite, _ in registry.players())
+    # A suite that is only given by its player is not known here, nor are its domains.
+    own = next(iter(options.players), "")
+    choice = f"-m {own}" if own else f"-k {registry.load(next(registry.players())[0]).domains[0]}"
     return (
         f"{options.name} answers at {served.url} (card {served.card_url}, Ctrl-C stops it)\n"
-        f"try: pytest --a2a-endpoint {served.url}{tag}{auth} -k {registry.load(suite).domains[0]}"
+        f"try: pytest --a2a-endpoint {served.url}{tag}{auth} {choice}"
     )

@@ -13,6 +13,7 @@ from commands import command, refused
 from one_test import in_one_test
 
 import pytest_a2a_bench
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import doctor, main
 from pytest_a2a_bench.cli.agent import greeting
 from pytest_a2a_bench.cli.main import COMMANDS, load_command
@@ -181,6 +182,19 @@ class TestAgent:
 
         hint = greeting(AgentOptions("noop", auth_env="MY_TOKEN"), Served("http://h:1/", "http://h:1/card", 1))
         assert hint.endswith("try: pytest --a2a-endpoint http://h:1/ --a2a-auth-env MY_TOKEN -k airline")
+
+
+    def test_players_of_a_project_s_own_suites_are_served(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from pytest_a2a_bench.agents.options import AgentOptions
+        from pytest_a2a_bench.agents.server import Served
+
+        monkeypatch.setattr(registry, "_players", {})
+        errors = refused("agent", "oracle", "--players", '{"shop": "nowhere"}')
+        assert "the player of suite 'shop' cannot be loaded from 'nowhere': No module named 'nowhere'" in errors
+        options = AgentOptions("oracle", players={"shop": registry.load("tau2").player})
+        registry.register_players(options.players)
+        hint = greeting(options, Served("http://h:1/", "http://h:1/card", 1))
+        assert hint.endswith("try: pytest --a2a-endpoint http://h:1/ --a2a-set tag-trials=on -m shop")
 
 
 class TestDoctor:
