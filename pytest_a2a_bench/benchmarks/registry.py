@@ -281,8 +281,17 @@ def built_in() -> list[Suite]:
     return [cast("Suite", importlib.import_module(module).SUITE) for module in BUILT_IN.values()]
 
 
-def register(suites: Iterable[Suite]) -> None:
-    """Add suites that a plugin or conftest offers through the ``pytest_a2a_bench_suites`` hook."""
+def register(offered: object) -> None:
+    """Add suites that a plugin or conftest offers through the ``pytest_a2a_bench_suites`` hook.
+
+    :raises ConfigurationError: if it returned anything else.
+    """
+    every = list(offered) if isinstance(offered, Iterable) else []
+    suites = [suite for suite in every if isinstance(suite, Suite)]
+    if not isinstance(offered, Iterable) or len(suites) < len(every):
+        raise ConfigurationError(
+            f"pytest_a2a_bench_suites must return a list of Suite objects; it returned {offered!r}"
+        )
     for suite in suites:
         _registered[suite.name] = suite
 

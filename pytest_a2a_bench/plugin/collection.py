@@ -14,6 +14,7 @@ import pytest
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.settings import DIALECTS, NOISY, PLAIN
 from pytest_a2a_bench.config.values import shard_of
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.plugin import state
 from pytest_a2a_bench.plugin.items import uses_agent
 from pytest_a2a_bench.plugin.shim import (
@@ -108,6 +109,8 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
 def _dialects(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     """Yield a problem for each suite whose trials the chosen dialect cannot express."""
     dialect = run.settings.dialect
+    if trials and dialect not in DIALECTS:
+        yield from _own_dialect(dialect)
     for name, items in _by_suite(trials).items():
         suite = registry.load(name, run.settings)
         # None: every dialect will do.
@@ -118,6 +121,20 @@ def _dialects(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
                 f"{listed([item.nodeid for item in items], 1)}: --a2a-dialect={dialect} {suite.why_no_dialect}; "
                 f"choose {', '.join(most)} or {last}"
             )
+
+
+def _own_dialect(name: str) -> Iterator[str]:
+    """Yield a problem for a dialect of another package or the project that cannot be loaded, or is none."""
+    from pytest_a2a_bench import dialects
+
+    try:
+        found = dialects.get(name)
+    except ConfigurationError as error:
+        yield f"--a2a-dialect: {error}"
+        return
+    methods = [method for method in vars(dialects.Dialect) if not method.startswith("_")]
+    if lacking := [method for method in methods if not callable(getattr(found, method, None))]:
+        yield f"--a2a-dialect: the object of {name!r} is no dialect; it lacks {', '.join(lacking)}"
 
 
 def _transfers(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
@@ -176,7 +193,17 @@ def _unused_suites(config: pytest.Config, run: BenchRun) -> Iterator[str]:
     built_in = {name for module in all_modules() for name in (module.suite, module.domain)}
     for name in run.settings.suite:
         if name not in built_in | run.collected.groups:
-            yield f"--a2a-suite={name}: nothing built-in runs it, and no collected test has its marker"
+            yield f"--a2a-suite={name}: nothing built-in runs it, and no collected test has its marker{_to_write(name)}"
+
+
+def _to_write(name: str) -> str:
+    """Return, as the end of a message, the marker of a test that runs a suite or domain."""
+    for suite in registry.known():
+        if name in (suite.name, *suite.domains):
+            domain = name if name in suite.domains else suite.domains[0]
+            arguments = "..." if suite.from_test is not None else f'"{domain}"'
+            return f"; write a test that takes trial, with @pytest.mark.{suite.name}({arguments})"
+    return ""
 
 
 def _doubled_keys(trials: list[pytest.Item]) -> Iterator[str]:

@@ -46,8 +46,11 @@ _HANDLER = pytest.StashKey[Any]()
 
 def configure(config: pytest.Config) -> None:
     """Resolve the options, register markers, and choose the built-in modules."""
-    for suites in config.hook.pytest_a2a_bench_suites():
-        registry.register(suites)
+    try:
+        for suites in config.hook.pytest_a2a_bench_suites():
+            registry.register(suites)
+    except ConfigurationError as error:
+        raise pytest.UsageError(str(error)) from error
     _take_offers(config)
     options.add_markers(config, items.lines(registry.known()))
     worker_input = getattr(config, "workerinput", None)

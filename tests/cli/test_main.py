@@ -183,7 +183,6 @@ class TestAgent:
         hint = greeting(AgentOptions("noop", auth_env="MY_TOKEN"), Served("http://h:1/", "http://h:1/card", 1))
         assert hint.endswith("try: pytest --a2a-endpoint http://h:1/ --a2a-auth-env MY_TOKEN -k airline")
 
-
     def test_players_of_a_project_s_own_suites_are_served(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from pytest_a2a_bench.agents.options import AgentOptions
         from pytest_a2a_bench.agents.server import Served

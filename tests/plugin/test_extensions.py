@@ -197,6 +197,25 @@ def test_an_observer_follows_every_trial(pytester: pytest.Pytester, oracle: Benc
     assert observed == ["tau2/mock/create_task_1#0 evaluated"]
 
 
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("nowhere:LINES", "cannot be loaded from 'nowhere:LINES': ModuleNotFoundError: No module named 'nowhere'"),
+        (
+            "mine_here:MINE",
+            "is no dialect; it lacks encode_request, decode_reply, decode_request, encode_reply, reminder",
+        ),
+    ],
+)
+def test_a_dialect_that_is_none_is_refused_before_the_run(
+    pytester: pytest.Pytester, desk: Bench, reference: str, said: str
+) -> None:
+    desk.makepyfile(mine_here="MINE = object()")
+    pytester.syspathinsert()
+    desk.add_to_conftest(f"\ndef pytest_a2a_bench_dialects(): return {{'mine': {reference!r}}}")
+    desk.refused("--a2a-dialect=mine").fnmatch_lines([f"ERROR: --a2a-dialect: *'mine' *{said}"])
+
+
 def test_an_observer_that_is_none_is_refused_before_the_run(pytester: pytest.Pytester, bench: Bench) -> None:
     bench.makepyfile(mine_here="MINE = object()")
     pytester.syspathinsert()

@@ -50,7 +50,10 @@ def test_it_runs_gates_and_reports(shop: Bench) -> None:
 
 def test_a_suite_that_no_test_runs_is_refused(shop: Bench) -> None:
     shop.makepyfile(test_shop="def test_nothing(): pass")
-    shop.refused("--a2a-suite=orders").fnmatch_lines(["ERROR: --a2a-suite=orders: nothing built-in runs it, and no *"])
+    said = shop.refused("--a2a-suite=orders")
+    said.fnmatch_lines(["ERROR: --a2a-suite=orders: nothing built-in runs it, *, with @pytest.mark.shop(?orders?)"])
+    shop.makeconftest("def pytest_a2a_bench_suites(): return ['shop:SUITE']")
+    assert shop.refused().str().startswith("ERROR: pytest_a2a_bench_suites must return a list of Suite objects; it ")
 
 
 def test_a_setting_of_another_benchmark_is_refused(shop: Bench) -> None:
