@@ -16,6 +16,7 @@ from pytest_a2a_bench.agents.options import start_builtin
 from pytest_a2a_bench.config.load import CORE
 from pytest_a2a_bench.config.settings import Settings, without_query
 from pytest_a2a_bench.errors import A2ABenchError, CardError, CassetteError, ConfigurationError, MissingExtraError
+from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.plugin.schedule import connect
 from pytest_a2a_bench.plugin.state import BenchRun, Endpoint, nothing_will_run, raise_usage_error
 from pytest_a2a_bench.results import lock
@@ -65,6 +66,22 @@ def _meet_others(settings: Settings) -> None:
             raise ConfigurationError(f"{option}: {problem}")
 
 
+def _serve_tools(settings: Settings) -> None:
+    """Begin to listen for tools where that is one port, which the trials of this process use.
+
+    :raises ConfigurationError: if it cannot be listened on.
+    """
+    if settings.tools != "mcp" or not settings.mcp_bind or settings.mcp_bind.endswith(":0"):
+        return
+    from pytest_a2a_bench.tool_door import place_of
+    from pytest_a2a_bench.tool_door.server import open_tool_queue  # needs the extra "mcp"
+
+    try:
+        open_tool_queue(place_of(settings), Bounds.of(settings.reply_limits)).close()
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--a2a-set mcp-bind={settings.mcp_bind}: {error}") from error
+
+
 def find_agent(run: BenchRun) -> None:
     """Start the built-in agent or wait for the endpoint, and read its card.
 
@@ -78,6 +95,7 @@ def find_agent(run: BenchRun) -> None:
             run.decide(endpoint=_look(run) if run.plan.selection.conformance else _describe(run))
         if run.plan.selection.trials and not run.plan.selection.only_conformance:
             _meet_others(run.settings)
+            _serve_tools(run.settings)
         if run.services.lock is None and not run.plan.selection.only_conformance:  # which writes no results
             run.services.lock = lock.take(run.plan.results, "pytest")
         Store(run.plan.results).prepare()

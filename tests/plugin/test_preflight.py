@@ -1,3 +1,5 @@
+import socket
+
 import pytest
 from builtin_server import served
 from harness import Bench, log_of
@@ -29,6 +31,16 @@ def test_an_interface_that_the_agent_does_not_offer(desk: Bench) -> None:
     # The option overrides the card, so the interface is asked in the version that it does not speak.
     said = "* speaks A2A 1.0, and not 0.3, as --a2a-protocol says; leave that out"
     found.fnmatch_lines([f"ERROR: --a2a-endpoint={agent.url}: {said}"])
+
+
+def test_a_taken_port_for_tools_is_found_once(desk: Bench) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        result = desk.apart("--a2a-tools=mcp", f"--a2a-set=mcp-bind={place}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = f"ERROR: --a2a-set mcp-bind={place}: the tools' server cannot listen on {place}: Address already in use; *"
+    result.stderr.fnmatch_lines([said])
+    assert not log_of(desk)
 
 
 def test_fixtures_for_tests_of_ones_own(bench: Bench, noop_url: str) -> None:
