@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.plugin import shim
+from pytest_a2a_bench.plugin import shim, state
 from pytest_a2a_bench.plugin.explanation import say, sections_of
 from pytest_a2a_bench.plugin.shim import CONFORMANCE, CONFORMANCE_MODULES
 from pytest_a2a_bench.plugin.state import CHECK, CHECK_FIXTURE, BenchRun
@@ -52,6 +52,21 @@ def short_id(suite: str, entry: Requirement, binding: str) -> str:
 
 
 # --- whether they join ------------------------------------------------------------------------------------------------
+
+
+def check_requirements() -> None:
+    """Load the requirements that others add.
+
+    :raises pytest.UsageError: if some cannot be loaded, or are none.
+    """
+    from pytest_a2a_bench.conformance.catalogue import load_requirements
+    from pytest_a2a_bench.conformance.finding import VERSIONS
+
+    try:
+        for version in VERSIONS:
+            load_requirements(version)
+    except ConfigurationError as error:
+        state.raise_usage_error(str(error))
 
 
 def may_be_chosen(config: pytest.Config, run: BenchRun) -> bool:

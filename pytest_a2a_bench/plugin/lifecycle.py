@@ -157,10 +157,12 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
         state.raise_usage_error(*wrong)
     named = selection.is_named(config, run.settings)
     chosen = selection.take_arguments(config, run.settings, run.plan.missed)
-    if chosen.candidates:
-        # The protocol is judged on one agent; an expression means the others' trials.
+    if chosen.candidates or chosen.conformance:
         from pytest_a2a_bench.plugin import check_items
 
+        check_items.check_requirements()
+    if chosen.candidates:
+        # The protocol is judged on one agent; an expression means the others' trials.
         judged = not run.settings.agents and check_items.may_be_chosen(config, run)
         chosen = dataclasses.replace(chosen, conformance=judged)
     run.decide(named=named, selection=chosen)

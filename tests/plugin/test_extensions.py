@@ -216,6 +216,17 @@ def test_a_dialect_that_is_none_is_refused_before_the_run(
     desk.refused("--a2a-dialect=mine").fnmatch_lines([f"ERROR: --a2a-dialect: *'mine' *{said}"])
 
 
+@pytest.mark.parametrize("chosen", ["a2a/card", "-m=conformance"])
+def test_requirements_that_are_none_are_refused_before_the_run(
+    pytester: pytest.Pytester, bench: Bench, noop_url: str, chosen: str
+) -> None:
+    bench.makepyfile(mine_here="MINE = [1]")
+    pytester.syspathinsert()
+    bench.makeconftest("def pytest_a2a_bench_requirements(): return {'mine': 'mine_here:MINE'}")
+    said = bench.refused("--a2a-endpoint", noop_url, chosen)
+    said.fnmatch_lines(["ERROR: the requirement 'mine' of *conftest.py must be (Requirement, check) pairs, and has 1"])
+
+
 def test_an_observer_that_is_none_is_refused_before_the_run(pytester: pytest.Pytester, bench: Bench) -> None:
     bench.makepyfile(mine_here="MINE = object()")
     pytester.syspathinsert()
