@@ -193,6 +193,7 @@ def test_broken_transports_fail_their_checks(options: dict[str, Any], broken: se
     unjudged = {r.requirement.id for r in results.values() if "too busy" in r.reason}
     assert unjudged <= {"STREAM-005"}
     assert {r.requirement.id for r in results.values() if r.outcome == "failed"} == broken - unjudged
+    assert not [r.reason for r in results.values() if "the stream did not work" in r.reason], "its events are read"
 
 
 # Push notifications: a correct server notifies a real webhook; one without the capability refuses.

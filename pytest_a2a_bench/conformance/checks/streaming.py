@@ -63,12 +63,17 @@ async def answers_with_a_stream(ctx: Context) -> None:
     reply = await stream_in(ctx, ctx.state)
     if not reply.events and not (reply.problem and reply.status == 200 and reply.content_type):
         ctx.fail(f"no stream: {reply.describe()}", reply, expected="a stream of events")
-    elif ctx.binding != "GRPC" and reply.content_type != "text/event-stream":
-        ctx.fail(f"Content-Type is {reply.content_type or 'missing'!r}", reply, expected="text/event-stream")
-    elif None in reply.documents:
+        return
+    _has_media_type(ctx, reply)
+    if None in reply.documents:
         number = reply.documents.index(None)
         text = one_line("".join(reply.exchange.events[number : number + 1]), 60)
         ctx.fail(f"event {number} is not JSON: {text!r}", reply, pointer=f"/{number}", expected="JSON in each event")
+
+
+def _has_media_type(ctx: Context, reply: WireReply) -> None:
+    if ctx.binding != "GRPC" and reply.content_type != "text/event-stream":
+        ctx.fail(f"Content-Type is {reply.content_type or 'missing'!r}", reply, expected="text/event-stream")
 
 
 RULES: Mapping[str, Callable[[Sequence[Any]], list[Problem]]] = {
@@ -397,6 +402,7 @@ async def subscription_starts_with_the_task(ctx: Context) -> None:
     if not seen.one.events:
         ctx.fail(f"subscribing to a running task: {seen.one.describe()}", seen.one, expected="a stream")
         return
+    _has_media_type(ctx, seen.one)
     first = read_events(seen.one.events)[0]
     if first.kind != "task":
         found = f"the first event is {first.kind or 'of no known kind'}"

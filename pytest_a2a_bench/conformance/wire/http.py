@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import itertools
 import json
+import re
 import time
 import urllib.parse
 from collections.abc import AsyncIterator, Mapping
@@ -48,6 +49,7 @@ EVENT_STREAM = "text/event-stream"
 _CONNECTIONS = 64
 _PING_BYTES = 4_096
 """Lines that may come in a stream before its first event: comments that keep it open, every few seconds."""
+_EVENT_LINE = re.compile(rb"(?:\xef\xbb\xbf)?(?:data|event|id|retry)?:")
 
 
 @dataclass
@@ -57,10 +59,7 @@ class _Answer(Reading):
     body: bytearray = field(default_factory=bytearray)
     events: list[str] = field(default_factory=list)
     received: int = 0
-
-    @property
-    def streamed(self) -> bool:
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower() == EVENT_STREAM
+    streamed: bool = False
 
 
 class HttpWire:
@@ -198,14 +197,19 @@ class HttpWire:
         try:
             answer.status = response.status_code
             answer.headers = {k.lower(): v for k, v in response.headers.items()}
-            if answer.streamed:
-                await self._read_events(response, answer)
+            answer.streamed = answer.headers.get("content-type", "").partition(";")[0].strip().lower() == EVENT_STREAM
+            # A large answer on a busy machine is no silence: a body that has begun has as long again.
+            if answer.limit is not None and not answer.streamed and not answer.request.stream:
+                answer.limit.reschedule((answer.limit.when() or 0.0) + answer.request.timeout)
+            chunks = _chunks(response)
+            first = await anext(chunks)
+            # STREAM-001 judges the media type: events are read under another one, too.
+            if answer.streamed or (answer.request.stream and _EVENT_LINE.match(first)):
+                answer.streamed = True
+                await self._read_events(first, chunks, answer)
             else:
-                # A large answer on a busy machine is no silence: a body that has begun has as long again.
-                if answer.limit is not None:
-                    answer.limit.reschedule((answer.limit.when() or 0.0) + answer.request.timeout)
-                # Raw chunks: httpx would decode, and decoded sizes are the agent's to choose.
-                async for chunk in response.aiter_raw():
+                answer.body += first
+                async for chunk in chunks:
                     answer.body += chunk
                     answer.received = len(answer.body)
                     if len(answer.body) > BODY_BYTES:
@@ -216,9 +220,9 @@ class HttpWire:
         finally:
             await response.aclose()
 
-    async def _read_events(self, response: httpx.Response, answer: _Answer) -> None:
+    async def _read_events(self, first: bytes, more: AsyncIterator[bytes], answer: _Answer) -> None:
         parser = SSEParser(BODY_BYTES)
-        async for chunk in _chunks(response):
+        async for chunk in _chained(first, more):
             answer.received += len(chunk)
             # Bytes and events: one of both limits alone can be got around with many small events, or with one without
             # an end.
@@ -323,6 +327,12 @@ async def _chunks(response: httpx.Response) -> AsyncIterator[bytes]:
             yield chunk
     # Tells the parser that this is the end: an event without its blank line is still an event then.
     yield b""
+
+
+async def _chained(first: bytes, more: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for chunk in more:
+        yield chunk
 
 
 def _encode(body: Any) -> bytes:
