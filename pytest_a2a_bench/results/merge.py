@@ -118,7 +118,7 @@ def _different(parts: Sequence[Part], alike: frozenset[str]) -> Iterator[str]:
             yield f"{name} differs: {here!r} in {first.name}, {there!r} in {other.name}"
         if unlike := sorted(every ^ set(other.manifest.whole)):
             shown = listed(unlike, _SHOWN)
-            yield f"{first.name} and {other.name} are parts of different selections: {shown} is in one only"
+            yield f"{first.name} and {other.name} are parts of different selections; in one only: {shown}"
 
 
 def _place(endpoint: str) -> str:
