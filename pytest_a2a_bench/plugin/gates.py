@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin import collection
 from pytest_a2a_bench.plugin.collection import decides_early
@@ -305,7 +306,7 @@ class Gatekeeper:
 
     def _news(self) -> list[str]:
         entries = self.run.plan.quarantine
-        return list(describe_quarantine(entries, self.reporting.results())) if entries else []
+        return list(describe_quarantine(entries, self.reporting.results(), registry.group_names())) if entries else []
 
     def _empty_lines(self) -> Iterator[str]:
         """Explain why nothing ran, if pytest has not said so."""

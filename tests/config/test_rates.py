@@ -118,16 +118,18 @@ def test_the_outcome_of_each_quarantine_entry_is_reported() -> None:
             "front/ok-c": "2999-01-31",
             "front/ok-z": "2999-01-31",
             "back/ok-z": "2999-01-31",
+            "b*/ok-z": "2999-01-31",
         }.items()
-    ]
+    ] + [terms.Quarantined("front/ok-a", "x", datetime.date(2999, 1, 31))]
     held = [("ok-a", 1.0), ("ok-b", 1.0), ("ok-c", 0.0)]
     results = [TrialResult(TrialKey("desk", "front", t), "evaluated", reward_info=Reward(r)) for t, r in held]
-    said = list(terms.describe_quarantine(entries, results))
+    said = list(terms.describe_quarantine(entries, results, {"desk", "desk/front", "desk/back"}))
     assert said == [
         "the quarantine of desk/front/ok-a ended on 2020-01-31: it counts again",
         "the quarantine of desk/front/*-b ended on 2020-01-31: another entry still covers it",
         "quarantined, and its trial succeeded: desk/front/ok-[b] (x)",
         "the quarantine of desk/front/ok-z matches no trial of this run",
+        "the quarantine of front/ok-a can match no trial: keys have suite and domain, such as desk/front/ok-a",
     ]
 
 

@@ -498,8 +498,13 @@ def covers(entry: Quarantined, key: TrialKey) -> bool:
     return entry.covers(key.task_key) or entry.covers(task_name(key))
 
 
-def describe_quarantine(entries: Sequence[Quarantined], results: Sequence[TrialResult]) -> Iterator[str]:
-    """Yield which entries of a quarantine have ended, are needed no more, or match no trial of a domain that ran."""
+def describe_quarantine(
+    entries: Sequence[Quarantined], results: Sequence[TrialResult], groups: Collection[str]
+) -> Iterator[str]:
+    """Yield which entries of a quarantine have ended, are needed no more, or match no trial of a domain that ran.
+
+    :param groups: all suites and ``suite/domain`` that there are; an entry of another name can never match.
+    """
     today = datetime.date.today()
     for entry in entries:
         found = [r for r in results if covers(entry, r.key)]
@@ -515,3 +520,15 @@ def describe_quarantine(entries: Sequence[Quarantined], results: Sequence[TrialR
             yield f"quarantined, and {every} succeeded: {entry.task} ({entry.reason})"
         elif not found and any(entry.task.startswith(f"{r.key.suite}/{r.key.domain}/") for r in results):
             yield f"the quarantine of {entry.task} matches no trial of this run"
+        elif not found and results and not _is_of(entry.task, groups):
+            key = results[0].key.task_key
+            yield f"the quarantine of {entry.task} can match no trial: keys have suite and domain, such as {key}"
+
+
+def _is_of(task: str, groups: Collection[str]) -> bool:
+    """Return whether there are the suite and domain that a quarantine's entry begins with, unless a pattern does."""
+    suite, _, rest = task.partition("/")
+    domain = rest.partition("/")[0]
+    if set("*?[") & {*suite}:
+        return True
+    return (suite if set("*?[") & {*domain} else f"{suite}/{domain}") in groups
