@@ -28,7 +28,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.noise import Written, scalars
 from pytest_a2a_bench.benchmarks.registry import Gold, Step
 from pytest_a2a_bench.config.settings import BUILTIN_AGENTS, Settings
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned
 
 WORDS = "Thank you for getting in touch. I have noted what you said and will leave everything as it is."
@@ -60,7 +60,10 @@ def make_brain(options: AgentOptions) -> Brain:
             settings = Settings(benchmark_options=dict(options.benchmark_options))
             return Oracle(settings, read_only=options.name == "readonly", careful=options.name == "careful")
         case own:
-            return cast("Brain", extensions.load("agents", own, BUILTIN_AGENTS)(options))
+            found = extensions.load("agents", own, BUILTIN_AGENTS)(options)
+            if not (isinstance(getattr(found, "description", None), str) and callable(getattr(found, "reply", None))):
+                raise ConfigurationError(f"the agent {own!r} must be made with description and reply, and is {found!r}")
+            return cast("Brain", found)
 
 
 class Noop:

@@ -227,6 +227,14 @@ def test_requirements_that_are_none_are_refused_before_the_run(
     said.fnmatch_lines(["ERROR: the requirement 'mine' of *conftest.py must be (Requirement, check) pairs, and has 1"])
 
 
+def test_an_agent_that_is_none_is_refused_at_its_start(bench: Bench) -> None:
+    bench.makepyfile(mine_here="make = lambda options: 5")
+    bench.makeconftest("def pytest_a2a_bench_agents(): return {'mine': 'mine_here:make'}")
+    bench.refused("--a2a-endpoint=builtin:mine", "a2a/card").fnmatch_lines(
+        ["ERROR: *ended with exit code 2 at its start: the agent 'mine' must be made with description and reply, *is 5"]
+    )
+
+
 def test_an_observer_that_is_none_is_refused_before_the_run(pytester: pytest.Pytester, bench: Bench) -> None:
     bench.makepyfile(mine_here="MINE = object()")
     pytester.syspathinsert()
