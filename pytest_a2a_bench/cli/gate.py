@@ -78,7 +78,7 @@ def configure(parser: ArgumentParser) -> None:
     baseline.add_argument("--write-baseline", metavar="FILE", help="write a baseline")
     baseline.add_argument("--force", action="store_true", help="replace a baseline that has tasks which DIR has not")
     baseline.add_argument("--agent", metavar="NAME", help="the agent whose results are kept, of several")
-    baseline.add_argument("--allow-incomplete", action="store_true", help="accept a run of which trials are missing")
+    baseline.add_argument("--allow-incomplete", action="store_true", help="accept a run with missing or named trials")
     again = parser.add_argument_group("rescoring")
     again.add_argument("--rescore", action="store_true", help="evaluate stored conversations again")
     where = again.add_mutually_exclusive_group()
@@ -271,6 +271,11 @@ def _write_baseline(namespace: Namespace, source: Path) -> int:
         raise ConfigurationError(
             f"{found.source} is not of a whole run: {found.notes[0]}; run them with --a2a-resume, or leave "
             "them out with --allow-incomplete"
+        )
+    if found.chosen and not namespace.allow_incomplete:
+        raise ConfigurationError(
+            f"{found.source} is not of a whole run: its trials were named one by one (--a2a-missed, --lf or ids), and "
+            "their rate says nothing about the agent's; run all again, or keep these with --allow-incomplete"
         )
     if target.exists() and not namespace.force:
         _check_replaced(target, found)

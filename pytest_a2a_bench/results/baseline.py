@@ -99,11 +99,13 @@ class Baseline(StoredBaseline):
 
     :param source: where it was read from, for messages.
     :param absent: keys of trials that the run was asked for and has no result of.
+    :param chosen: whether the run's trials were named one by one, so that their rate says nothing about the agent's.
     :param notes: remarks about the file or directory that it was read from.
     """
 
     source: str = ""
     absent: tuple[str, ...] = ()
+    chosen: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -152,7 +154,7 @@ class Baseline(StoredBaseline):
     def to_json(self) -> dict[str, Any]:
         """Return the file's content."""
         whole = BASELINE.to_json(self)
-        for name in ("source", "absent", "notes"):
+        for name in ("source", "absent", "chosen", "notes"):
             del whole[name]
         whole["tasks"] = {
             name: {**task, "outcomes": [*map(int, task["outcomes"])]} for name, task in sorted(whole["tasks"].items())
@@ -239,7 +241,8 @@ def _of_directory(directory: Path) -> Baseline:
         some = listed(absent, 3)
         have = "has" if len(absent) == 1 else "have"
         notes.append(f"{len(absent):,} of the run's {count(len(run.manifest.keys), 'trial')} {have} no result ({some})")
-    return dataclasses.replace(found, absent=absent, notes=(*notes, *manifest.about_others(run.others)))
+    notes += manifest.about_others(run.others)
+    return dataclasses.replace(found, absent=absent, chosen=run.manifest.named, notes=tuple(notes))
 
 
 def measured_by(results: Iterable[TrialResult]) -> Measured:

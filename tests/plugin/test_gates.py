@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import command
+from commands import command, refused
 from harness import EXPECTED_TO_FAIL, Bench, junit_cases, kinds, log_of, verdict_of
 
 DESK_TASKS = " ".join(["ok-" + c for c in "abcdefg"] + ["bad-" + c for c in "hij"])
@@ -54,6 +54,10 @@ def test_a_floor_that_is_kept_passes_with_misses_that_missed_runs_again(desk: Be
         ["not judged, because only trials that were named ran: min_pass", "FAILED*bad-h*reward 0*", "*3 failed*"]
     )
     assert len(verdict_of(desk)["missed"]) == 3
+    # A later gate would take the misses for all that the agent can do.
+    promote = ("gate", "a2a-results", "--write-baseline", "b.json")
+    assert "trials were named one by one" in refused(*promote)
+    assert "3 tasks, 0 of 3 trials" in command(*promote, "--allow-incomplete").out
 
 
 def test_a_floor_that_is_not_kept_is_exactly_one_failure(desk: Bench) -> None:
