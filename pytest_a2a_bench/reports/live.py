@@ -215,10 +215,13 @@ def _floors(run: manifest.Manifest, done: list[Mapping[str, Any]]) -> Iterator[s
     for name, rate in dict(run.settings.get("min_pass") or {}).items():
         group, _ = split_tier(name)
         found = [values for values in done if not group or group in values["groups"]]
-        if found:
-            share = sum(bool(values["success"]) for values in found) / len(found)
-            words = "reached so far" if share >= float(rate) else "not reached so far"
-            yield f"{one_line(group, 80) or 'all trials'}: {share:.0%} of {float(rate):.0%}, {words}"
+        shown = one_line(group, 80) or "all trials"
+        if not found:
+            yield f"{shown}: {float(rate):.0%}, and no trial has finished"
+            continue
+        share = sum(bool(values["success"]) for values in found) / len(found)
+        words = "reached so far" if share >= float(rate) else "not reached so far"
+        yield f"{shown}: {share:.0%} of {float(rate):.0%}, {words}"
 
 
 def _conversation(conversation: live.InFlight) -> dict[str, Any]:

@@ -163,6 +163,19 @@ def test_a_person_sees_it_grow(run: Path, going: lock.Lock, server: Server, brow
     assert [m for m in browser.messages() if "favicon" not in m] == []
 
 
+def test_floors_are_shown_before_a_trial_of_theirs_has_finished(run: Path, going: lock.Lock) -> None:
+    path = run / "run.json"
+    plan = json.loads(path.read_text())
+    plan["settings"] |= {"min_pass": {"": 0.6, "made!": 0.4, "odd": 0.3}}
+    path.write_text(json.dumps(plan))
+    with Server(Watched(run)) as server:
+        assert status(server)["floors"] == [
+            "all trials: 50% of 60%, not reached so far",
+            "made: 50% of 40%, reached so far",
+            "odd: 30%, and no trial has finished",
+        ]
+
+
 def test_a_damaged_file_hides_no_other(run: Path) -> None:
     damaged = Store(run).path(TrialKey.parse(KEYS[0]))
     damaged.write_text("[" * 100_000, encoding="utf-8")
