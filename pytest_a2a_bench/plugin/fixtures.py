@@ -5,6 +5,7 @@ Registered in every pytest run, so each fixture imports its own needs when it is
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -101,8 +102,12 @@ def _a2a_endpoint(request: pytest.FixtureRequest) -> BenchRun:
 def _a2a_connections(
     _a2a_endpoint: BenchRun, a2a_client_config: ClientConfig
 ) -> Iterator[Mapping[str | None, AgentConnection]]:
+    from pytest_a2a_bench.a2a.config import ClientConfig
     from pytest_a2a_bench.plugin.schedule import connect_each
 
+    if not isinstance(a2a_client_config, ClientConfig):
+        what = f"must return a ClientConfig; it returned {a2a_client_config!r}"
+        pytest.fail(f"the fixture a2a_client_config {what}", pytrace=False)
     connections = connect_each(_a2a_endpoint, a2a_client_config)
     yield connections
     if _a2a_endpoint.services.schedule is not None:
@@ -128,6 +133,16 @@ def _a2a_schedule(
 ) -> Schedule:
     from pytest_a2a_bench.plugin import schedule
 
+    try:
+        wrong = any(not isinstance(name, str) for name in a2a_message_metadata)
+        json.dumps(dict(a2a_message_metadata))
+    except (TypeError, ValueError):
+        wrong = True
+    if wrong:
+        pytest.fail(
+            f"the fixture a2a_message_metadata must return a dict of JSON; it returned {a2a_message_metadata!r}",
+            pytrace=False,
+        )
     return schedule.start_schedule(request.session, _a2a_endpoint, _a2a_connections, a2a_message_metadata)
 
 

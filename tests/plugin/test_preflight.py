@@ -2,7 +2,7 @@ import socket
 
 import pytest
 from builtin_server import served
-from harness import Bench, log_of
+from harness import Bench, counts, log_of
 from one_test import in_one_test
 from raw_agent import raw_agent, response
 
@@ -102,3 +102,20 @@ def test_an_interfaces_own_url_is_an_endpoint_too(desk: Bench) -> None:
 def test_the_header_names_the_card_and_the_interface(bench: Bench, noop_url: str) -> None:
     result = bench("--a2a-endpoint", noop_url, "--a2a-suite=conformance", "-k", "CARD-001")
     result.stdout.fnmatch_lines([f"a2a: card {noop_url}{CARD}; interface A2A 1.0 jsonrpc at {noop_url}*"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("a2a_client_config", "None", "a ClientConfig; it returned None"),
+        ("a2a_message_metadata", "None", "a dict of JSON; it returned None"),
+        ("a2a_message_metadata", "{1: 2}", "a dict of JSON; it returned {1: 2}"),
+        ("a2a_message_metadata", "{'a': {1}}", "a dict of JSON; it returned {'a': {1}}"),
+    ],
+)
+def test_a_fixture_that_returns_something_else_is_named(desk: Bench, name: str, value: str, wanted: str) -> None:
+    desk.add_to_conftest(f"\nimport pytest\n@pytest.fixture(scope='session')\ndef {name}(): return {value}\n")
+    result = desk()
+    assert counts(result) == {"errors": 1}
+    assert f"the fixture {name} must return {wanted}" in result.stdout.str()
+    assert "Traceback" not in result.stdout.str()
