@@ -7,16 +7,29 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 from one_test import in_one_test
 
+from pytest_a2a_bench.conformance import fixtures
 from pytest_a2a_bench.conformance.catalogue import requirement
-from pytest_a2a_bench.conformance.checks import auth, data_model, errors, list_tasks, push, versioning
+from pytest_a2a_bench.conformance.checks import (
+    auth,
+    binding,
+    data_model,
+    errors,
+    list_tasks,
+    push,
+    streaming,
+    tasks,
+    versioning,
+)
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.conformance.wire.exchange import late
 from pytest_a2a_bench.conformance.wire.reply import ReplyError, SkipCheck, WireReply, read_rpc_error
 from pytest_a2a_bench.conformance.wire.webhook import Delivery
 
@@ -31,7 +44,9 @@ def says(check: Check, id: str, *arguments: Any, version: str = "1.0", binding: 
         function of their arguments that returns or awaits one.
     """
     module = sys.modules[check.__module__]
-    target = Target("", {}, version, binding, "", scenarios=Scenarios({"chunks": "chunks", "large": "large"}))
+    target = Target(
+        "", {}, version, binding, "", scenarios=Scenarios({name: name for name in ("chunks", "large", "crash", "file")})
+    )
     context = Context(requirement(id), cast("Any", SimpleNamespace(target=target)))
 
     def giving(value: Any) -> Any:
@@ -89,6 +104,13 @@ def delivered(*events: Any, **task: Any) -> push.Delivered:
     return push.Delivered(reply(), "t", hook(), tuple(hook(*events).deliveries), stored)
 
 
+def in_turn(*replies: WireReply) -> Callable[..., WireReply]:
+    """Return a function that returns these, one for each call."""
+    left = iter(replies)
+    return lambda *_: next(left)
+
+
+CREATED = ("t", {"id": "c"}, reply())
 END, GOING_ON = status("COMPLETED"), status("WORKING")
 TOLD, DEAF = hook(GOING_ON, END), hook()
 CHUNKS = {"artifacts": [{"artifactId": "a", "parts": [{"text": "one"}, {"text": "two"}]}]}
@@ -132,6 +154,13 @@ DELETED = "the config was deleted while the task was running, and the end of the
             {"arrived": delivered(END), "deliver": delivered(chunk("two", append=False), chunk("one"), END, **CHUNKS)},
             "artifact 'a': ",
         ),
+        (push.payload_has_its_media_type, {"arrived": delivered(END)}, "Content-Type is 'missing'"),
+        (push.delete_is_idempotent, {"created": CREATED, "call": in_turn(reply(), reply())}, ""),
+        (
+            push.delete_is_idempotent,
+            {"created": CREATED, "call": in_turn(reply(), refused(-32001))},
+            "deleting a second",
+        ),
     ],
 )
 def test_notifications(check: Check, given: Mapping[str, Any], found: str) -> None:
@@ -170,14 +199,22 @@ def test_another_users_task_looks_as_if_it_did_not_exist(mine: WireReply, unknow
     assert begins(said, found), said
 
 
-@pytest.mark.parametrize(("lost", "found"), [(False, ""), (True, 'sent the data {"a"')])
-def test_data_that_changes_in_the_history_is_found(lost: bool, found: str) -> None:
+@in_one_test(
+    ("id", "sent", "got", "found"),
+    [
+        ("PART-001", {}, {}, ""),
+        ("PART-001", {"a": {"b": [1, 2.5, None, True], "c": None}, "d": None}, {}, 'sent the data {"a"'),
+        # In Python they are equal.
+        ("PART-005", True, 1, "sent the data true, the history has [1]"),
+    ],
+)
+def test_data_that_changes_in_the_history_is_found(id: str, sent: Any, got: Any, found: str) -> None:
     def answer(_: Context, __: str, params: Any) -> WireReply:
-        parts = [{"data": {}} if lost and isinstance(p.get("data"), dict) else p for p in params["message"]["parts"]]
+        parts = [{"data": got} if p.get("data") == sent else p for p in params["message"]["parts"]]
         status = {"state": "TASK_STATE_COMPLETED"}
         return reply({"task": {"id": "t", "status": status, "history": [{**params["message"], "parts": parts}]}})
 
-    said = says(data_model.data_value, "PART-001", call=answer, shared=lambda _, __, make: make())
+    said = says(data_model.data_value, id, call=answer, shared=lambda _, __, make: make())
     assert begins(said, found), said
 
 
@@ -242,3 +279,113 @@ def test_a_filter_by_status_whose_list_changes(
 
     said = says(list_tasks.status_filters, "LIST-011", walk=walk, own=("c", []))
     assert said.count(" tasks for ") == number
+
+
+def task(state: str = "COMPLETED", **members: Any) -> WireReply:
+    return reply({"id": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}, **members})
+
+
+def cancelled(*, artifacts: Any = (), stream: WireReply | None = None) -> tasks.Cancelled:
+    first, later = task("CANCELED"), task("CANCELED", artifacts=list(artifacts))
+    return tasks.Cancelled(first, first, first, later, stream, 0.0)
+
+
+def stream(*events: Any, ended: bool, seconds: float = 0.0, problem: str = "") -> WireReply:
+    exchange = Exchange("JSONRPC", "SubscribeToTask", "", problem=problem, seconds=seconds)
+    return WireReply(exchange, events=events, ended=ended, problem=problem)
+
+
+def watched(one: WireReply, state: str) -> streaming.Watched:
+    return streaming.Watched("t", one, one, task(state), one, task(state), 0.0)
+
+
+def dated(timestamp: str) -> WireReply:
+    status = {"state": "TASK_STATE_COMPLETED", "timestamp": timestamp}
+    return reply({"id": "t", "status": status}, headers={"date": "Sat, 28 Nov 2026 12:00:00 GMT"})
+
+
+def rest_error(**members: Any) -> WireReply:
+    error = {"code": 404, "status": "NOT_FOUND", "message": "no", "details": [], **members}
+    return refused(404, status=404, document={"error": error})
+
+
+LATE = late(9)
+PAGE_OF_NONE = [(reply(), {"tasks": [], "pageSize": 1, "totalSize": 0})]
+PAGE = Exchange("HTTP+JSON", "SendMessage", "", response="<p>")
+BROKEN = WireReply(PAGE, 500, error=read_rpc_error({"code": -32603, "message": "no"}, 500))
+
+
+@in_one_test(
+    ("check", "id", "given", "found"),
+    [
+        (data_model.raw_is_base64, "PART-007", {"said": task(artifacts=[{"parts": [{"raw": "aGk="}]}])}, ""),
+        (data_model.raw_is_base64, "PART-007", {"said": task(artifacts=[{"parts": [{"raw": "@"}]}])}, "raw is '@'"),
+        (data_model.clock_is_right, "DM-010", {"said": dated("2026-11-28T12:09:00Z")}, ""),
+        (
+            data_model.clock_is_right,
+            "DM-010",
+            {"said": dated("2026-11-28T13:00:00Z")},
+            "timestamp '2026-11-28T13:00:00Z'",
+        ),
+        # protobuf leaves empty texts and zeros out, and nothing else.
+        (data_model.data_model, "DM-014", {"answers": PAGE_OF_NONE, "binding": "GRPC"}, ""),
+        (data_model.data_model, "DM-014", {"answers": PAGE_OF_NONE}, "nextPageToken is missing"),
+        (errors.rest_error_shape, "ERR-004", {"ordinary_errors": [rest_error()]}, ""),
+        (errors.rest_error_shape, "ERR-004", {"ordinary_errors": [rest_error(message="")]}, "message is ''"),
+        (errors.agent_failure, "ERR-016", {"_crash": task("FAILED")}, ""),
+        (errors.agent_failure, "ERR-016", {"_crash": BROKEN, "binding": "HTTP+JSON"}, "HTTP 500 with '<p>'"),
+        (errors.agent_failure, "ERR-016", {"_crash": task()}, "skipped: the prompt of the scenario 'crash' does not"),
+        (tasks.cancelled_task_stays_cancelled, "CAN-005", {"accepted": cancelled()}, ""),
+        (
+            tasks.cancelled_task_stays_cancelled,
+            "CAN-005",
+            {"accepted": cancelled(artifacts=[{"artifactId": "a"}])},
+            "the task made artifacts after it had been cancelled",
+        ),
+        (
+            tasks.streams_see_the_end,
+            "CAN-006",
+            {"accepted": cancelled(stream=stream(GOING_ON, ended=True))},
+            "the open stream saw working last and ended",
+        ),
+        (
+            tasks.streams_see_the_end,
+            "CAN-006",
+            {"accepted": cancelled(stream=stream(status("CANCELED"), ended=False))},
+            "the open stream saw canceled last and stayed open",
+        ),
+        (
+            streaming.subscription_ends_with_the_task,
+            "SUB-002",
+            {"watched": watched(stream(GOING_ON, ended=False, seconds=9.0, problem=LATE), "WORKING")},
+            "skipped: the time was up before the task of the scenario slow had ended",
+        ),
+    ],
+)
+def test_what_a_check_says_of_answers(check: Check, id: str, given: Mapping[str, Any], found: str) -> None:
+    said = says(check, id, **given)
+    assert begins(said, found), said
+
+
+@in_one_test(
+    ("given_for", "found"),
+    [
+        ({"COMPLETED"}, ""),
+        (set(), "status TASK_STATE_COMPLETED does not give a task that is completed"),
+        ({"COMPLETED", "FAILED"}, "status TASK_STATE_FAILED gives a task that is completed"),
+    ],
+)
+def test_a_task_is_listed_by_its_own_state_alone(
+    given_for: set[str], found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def walk(_: Context, *, status: str, **__: Any) -> list[WireReply]:
+        return [reply({"tasks": [task().result] if status.removeprefix("TASK_STATE_") in given_for else []})]
+
+    monkeypatch.setattr(fixtures, "task_of", AsyncMock(return_value=task().result))
+    assert says(list_tasks.every_state_filters, "LIST-011", walk=walk) == found
+
+
+def test_the_first_binding_is_compared_with_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    for others, found in ((0, "the card declares one binding only"), (1, "the other bindings are compared with this")):
+        monkeypatch.setattr(Context, "siblings", lambda ctx, n=others: [ctx] * (1 + n))
+        assert begins(says(binding.operations_are_the_same, "EQ-001"), f"skipped: {found}")

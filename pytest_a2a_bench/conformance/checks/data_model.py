@@ -27,7 +27,7 @@ from pytest_a2a_bench.conformance.protocol.payloads import (
     nodes,
     parse_timestamp,
 )
-from pytest_a2a_bench.conformance.protocol.streams import Problem, canonical
+from pytest_a2a_bench.conformance.protocol.streams import Problem, canonical, is_same
 from pytest_a2a_bench.conformance.variants import enum_of
 from pytest_a2a_bench.conformance.wire.reply import NoAnswer, WireReply
 from pytest_a2a_bench.text import one_line
@@ -404,7 +404,7 @@ async def data_value(ctx: Context) -> None:
     params, reply = await ctx.shared("all data", lambda: _send_data(ctx, *_VALUES.values()))
     name = params["message"]["messageId"]
     sent = (n.value for n in nodes(reply.result) if n.kind == "message" and n.value.get("messageId") == name)
-    if reply.ok and all(_data_in(message) == list(_VALUES.values()) for message in sent):
+    if reply.ok and all(is_same(_data_in(message), list(_VALUES.values())) for message in sent):
         return
     params, reply = await _send_data(ctx, value)
     # An agent may not take data at all, which is no defect of how it keeps it.
@@ -433,8 +433,7 @@ def _data_in(message: Mapping[str, Any]) -> list[Any]:
 
 def _same(ctx: Context, reply: WireReply, message: Mapping[str, Any], value: Any, pointer: str) -> None:
     found = _data_in(message)
-    # True equals 1 in Python, and is another JSON value.
-    if found != [value] or any(isinstance(f, bool) is not isinstance(value, bool) for f in found):
+    if not is_same(found, [value]):
         has = one_line(json.dumps(found) if found else f"no data part: {json.dumps(message.get('parts'))}", 200)
         ctx.fail(f"sent the data {json.dumps(value)}, the history has {has}", reply, pointer=f"{pointer}/parts")
 

@@ -284,7 +284,11 @@ def canonical(value: Any) -> str:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Return whether two JSON values are equal: in Python True is 1, too."""
+    """Return whether two JSON values are equal: in Python True is 1, too, and in lists and objects as well."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(is_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_same, one, other))
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
