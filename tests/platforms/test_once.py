@@ -116,7 +116,8 @@ def test_a_signal_cancels_the_assessment_and_stops_everything(number: int, expec
     ):
         # Whatever comes out below: a process that runs on would be waited for without end.
         stack.callback(at.terminate)
-        command = ["assess", "--assessor", f"http://127.0.0.1:{port}", "--once", WHITE, "--show-logs"]
+        waiting = ("--start-timeout", "60")  # the assessor has only just been started
+        command = ["assess", "--assessor", f"http://127.0.0.1:{port}", "--once", WHITE, "--show-logs", *waiting]
         with subprocess.Popen(
             [sys.executable, "-m", "pytest_a2a_bench.cli", *command],
             stderr=subprocess.PIPE,
