@@ -426,6 +426,11 @@ def export(
     :param allow_incomplete: count trials that are missing as not passed, instead of refusing.
     :raises ConfigurationError: if there are no trials, or some are missing.
     """
+    if selected.manifest.named and not allow_incomplete:
+        raise ConfigurationError(
+            "these trials were named one by one (--a2a-missed, --lf or ids), and their rate says nothing about the "
+            "agent's; run all of them, or pass --allow-incomplete"
+        )
     absent = [TrialResult(TrialKey.parse(key), "not_run") for key in selected.absent]
     groups: dict[tuple[str, str], list[TrialResult]] = {}
     for result in (*selected.results, *absent):

@@ -411,8 +411,8 @@ class EarlyStop:
         if self.problem:
             yield f"--a2a-trials auto could decide nothing early: {self.problem}"
         elif self._left_out:
-            why = "--a2a-max-cost: the money for" if self._is_spent else "decided:"
-            what = "was spent" if self._is_spent else "did not have to run"
+            why = "--a2a-max-cost: the money was spent, so that" if self._is_spent else "decided:"
+            what = "did not run" if self._is_spent else "did not have to run"
             yield f"{why} {count(len(self._left_out), 'trial')} {what}, and are in no rate"
         if self._verdict is not None:
             yield from (f"{name}: {decision.verdict}, {decision}" for name, decision in self._verdict.decisions.items())

@@ -101,3 +101,10 @@ def test_missing_trials_are_refused_or_counted(tmp_path: Path) -> None:
 def test_trouble_is_one_line(arguments: list[str], complaint: str, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", RUN)
     assert complaint in command("export", arguments[0], run, "-o", tmp_path / "x.json", *arguments[1:], code=2).err
+
+
+def test_trials_that_were_chosen_are_no_result(tmp_path: Path) -> None:
+    run, output = write_run(tmp_path / "run", RUN, named=True), tmp_path / "x.json"
+    words = ("export", "leaderboard", run, "-o", output, "--id", "x")
+    assert "these trials were named one by one" in command(*words, code=2).err
+    assert command(*words, "--allow-incomplete").out

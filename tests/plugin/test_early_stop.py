@@ -103,6 +103,8 @@ def test_no_trial_begins_that_could_cost_more_than_is_left(desk: Bench) -> None:
     # The order of trials is drawn, so all of them succeed; six successes do not decide a floor of 0.9.
     assert (floor["verdict"], floor["decided_after"]) == ("inconclusive", None)
     assert (cost["numbers"]["cost_usd"], cost["verdict"]) == (1.5, "inconclusive")
-    result.stdout.fnmatch_lines(["*--a2a-max-cost: the money for 54 trials was spent*"])
+    result.stdout.fnmatch_lines(
+        ["*--a2a-max-cost: the money was spent, so that 54 trials did not run, and are in no rate*"]
+    )
     command("gate", "a2a-results", "--min-pass", "0.9", "--max-cost", "1.6", code=1)
     assert gate_of(desk, "min_pass") == floor

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialResult
@@ -11,7 +12,7 @@ from pytest_a2a_bench.results.store import Store
 
 
 def write_run(
-    directory: Path, results: Sequence[TrialResult], *, run_id: str = "run", absent: Sequence[str] = ()
+    directory: Path, results: Sequence[TrialResult], *, run_id: str = "run", absent: Sequence[str] = (), **more: Any
 ) -> Path:
     store = Store(directory)
     store.prepare()
@@ -19,5 +20,6 @@ def write_run(
         store.write(dataclasses.replace(result, run_id=run_id))
     keys = (*(str(r.key) for r in results), *absent)
     settings = dataclasses.asdict(Settings(endpoint="http://127.0.0.1:1"))
-    Manifest(run_id, "http://127.0.0.1:1", "Readonly 1.0", whole=keys, keys=keys, settings=settings).write(directory)
+    found = Manifest(run_id, "http://127.0.0.1:1", "Readonly 1.0", whole=keys, keys=keys, settings=settings, **more)
+    found.write(directory)
     return directory
