@@ -665,7 +665,8 @@ def test_a_slow_task_that_fails_or_asks_breaks_no_rule(prompt: str) -> None:
         (read_rest_error({}, 404), "404: no message"),
         (read_rest_error(["gone"], 404), '404: ["gone"]'),
         (read_rpc_error({"code": -32001}, 200), "TaskNotFoundError -32001 200: no message"),
+        (read_rpc_error({"code": 401, "message": "no"}, 401), "401: no"),
     ],
 )
-def test_an_error_without_a_message_says_so(error: ReplyError, words: str) -> None:
+def test_an_error_is_told_in_a_few_words(error: ReplyError, words: str) -> None:
     assert str(error) == words

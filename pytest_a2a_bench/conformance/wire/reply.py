@@ -198,7 +198,9 @@ class ReplyError:
 
     # The message is the agent's: a page of it would bury what is said about it.
     def __str__(self) -> str:
-        marks = [self.name, str(self.code or ""), str(self.http_status or ""), self.grpc_status]
+        # Servers that refuse credentials often put the status into the body as well, where JSON-RPC has its code.
+        numbers = dict.fromkeys((self.code, self.http_status))
+        marks = [self.name, *(str(n or "") for n in numbers), self.grpc_status]
         return f"{' '.join(m for m in marks if m)}: {self.message[:300] or 'no message'}"
 
 
