@@ -252,6 +252,9 @@ class Context:
                 self.skip("the card declares a 0.3 interface of this binding")
             elif need == "declared security" and not self.target.wants_credentials:
                 self.skip("the card demands no credentials")
+            elif need == "declared security" and self.target.names_no_credentials:
+                judge = "V03-CARD-007" if self.version == "0.3" else "CARD-019"
+                self.skip(f"the card demands credentials of schemes that it does not declare, which {judge} judges")
             elif need == "required extension" and not self.target.required_extensions:
                 self.skip("the card declares no extension as required")
             elif need == "limited inputModes":

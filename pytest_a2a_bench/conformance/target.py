@@ -68,11 +68,23 @@ class Target:
     @property
     def wants_credentials(self) -> bool:
         """Whether the card says that every request must be authenticated."""
+        # An empty alternative means that no credentials are one way to be served.
+        return bool(self._alternatives) and all(self._alternatives)
+
+    @property
+    def names_no_credentials(self) -> bool:
+        """Whether every alternative names an undeclared scheme, so that nobody can tell which credentials are meant."""
+        known = as_object(self.card.get("securitySchemes"))
+        return self.wants_credentials and all(
+            isinstance(named, Mapping) and any(name not in known for name in named) for named in self._alternatives
+        )
+
+    @property
+    def _alternatives(self) -> list[Any]:
         wanted = self.card.get("securityRequirements") or self.card.get("security")
         # 1.0's list has objects with schemes; 0.3's has the schemes themselves.
-        alternatives = wanted if isinstance(wanted, list) else [wanted]
-        # An empty alternative means that no credentials are one way to be served.
-        return bool(wanted) and all(i.get("schemes", i) if isinstance(i, Mapping) else i for i in alternatives)
+        every = wanted if isinstance(wanted, list) else [wanted] if wanted else []
+        return [i.get("schemes", i) if isinstance(i, Mapping) else i for i in every]
 
     def is_refusal(self, reply: WireReply) -> bool:
         """Return whether an answer refuses the client, and not the request.

@@ -75,6 +75,21 @@ def test_credentials_that_nobody_checks() -> None:
     assert {r.requirement.id for r in results.values() if r.outcome == "failed"} == {"AUTH-001", "AUTH-002", "AUTH-005"}
 
 
+@pytest.mark.parametrize("other", [None, {"schemes": {"token": {}}}])
+def test_credentials_of_a_scheme_that_is_not_declared_are_a_defect_of_the_card_alone(other: Any) -> None:
+    with broken_rpc(TASK, []) as url:
+        card = {
+            **make_card(url),
+            "securitySchemes": {"token": {"httpAuthSecurityScheme": {"scheme": "bearer"}}},
+            "securityRequirements": [{"schemes": {"nobody": {}}}, *([other] if other else [])],
+        }
+        results = judge(url, groups=["auth"], card=card)
+    failed = {r.requirement.id for r in results.values() if r.outcome == "failed"}
+    # Another way to be served, which the card does declare, is a promise that can be judged.
+    assert failed == ({"AUTH-001", "AUTH-002", "AUTH-005"} if other else set())
+    assert other or "which CARD-019 judges" in results["1.0/AUTH-001[JSONRPC]"].reason
+
+
 def test_a_required_extension_that_nobody_requires() -> None:
     with broken_rpc(TASK, []) as url:
         card = make_card(url)
