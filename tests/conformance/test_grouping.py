@@ -592,6 +592,14 @@ CONSEQUENCES: dict[str, Any] = {
         [("LIST-001", "the result is no page")],
         "HTTP+JSON",
     ),
+    "a stream that breaks after its last event": (
+        ("STREAM-005", "after the state completed: gRPC UNAVAILABLE: closed"),
+        [
+            ("MT-002", "SendStreamingMessage: sending a message with a contextId: gRPC UNAVAILABLE: closed"),
+            ("GR-003", "gRPC UNAVAILABLE: closed"),
+        ],
+        [("MT-002", "contextId 'a' became 'b'")],
+    ),
     "a path that is not there": (
         ("HJ-001", "POST /tasks/{id}:cancel does not exist: HTTP 404"),
         [
