@@ -600,6 +600,16 @@ CONSEQUENCES: dict[str, Any] = {
         ],
         [("MT-002", "contextId 'a' became 'b'")],
     ),
+    "a state that GetTask does not follow": (
+        ("GET-001", "the state is working; sending the message gave completed"),
+        [
+            ("SEND-003", 'status is {} in the reply and {"state": "TASK_STATE_WORKING"} in GetTask'),
+            ("SEND-005", "the task has not ended after 15 s"),
+            ("STREAM-016", "the stream ended with state completed; GetTask says working"),
+            ("STREAM-019", "after its stream was closed the task is working"),
+        ],
+        [("STREAM-016", "the stream ended with state completed; GetTask says canceled")],
+    ),
     "a path that is not there": (
         ("HJ-001", "POST /tasks/{id}:cancel does not exist: HTTP 404"),
         [
