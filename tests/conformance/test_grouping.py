@@ -610,6 +610,14 @@ CONSEQUENCES: dict[str, Any] = {
         ],
         [("STREAM-016", "the stream ended with state completed; GetTask says canceled")],
     ),
+    "a length of the history that is not read": (
+        ("GET-004", "historyLength 1 gives 3 messages"),
+        [
+            ("GET-003", "historyLength 0 gives 1 messages"),
+            ("GET-005", "GetTask with historyLength -1: it was accepted: status 200 with '{}'"),
+        ],
+        [("GET-005", "GetTask with historyLength -1: not the error: error InternalError -32603: no")],
+    ),
     "a path that is not there": (
         ("HJ-001", "POST /tasks/{id}:cancel does not exist: HTTP 404"),
         [
