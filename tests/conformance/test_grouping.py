@@ -618,6 +618,14 @@ CONSEQUENCES: dict[str, Any] = {
         ],
         [("GET-005", "GetTask with historyLength -1: not the error: error InternalError -32603: no")],
     ),
+    "a size of pages that is not read": (
+        ("LIST-008", "pageSize 1 gives 3 tasks"),
+        [
+            ("LIST-001", "nextPageToken is '' on a page that others follow"),
+            ("LIST-009", "ListTasks with pageSize 0: it was accepted: status 200 with '{}'"),
+        ],
+        [("LIST-009", "ListTasks with pageSize 0: not the error: error InternalError -32603: no")],
+    ),
     "a path that is not there": (
         ("HJ-001", "POST /tasks/{id}:cancel does not exist: HTTP 404"),
         [
