@@ -19,7 +19,7 @@ from raw_agent import Handler, Request, nowhere, raw_agent, response
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.card.fetch import fetch_card_async
 from pytest_a2a_bench.conformance.catalogue import requirement
-from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, FOUND, CheckResult, Exchange, Finding
+from pytest_a2a_bench.conformance.finding import ACTS, BINDINGS, CARD, FOUND, CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.grouping import fold
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.subject import look_at
@@ -651,6 +651,17 @@ def test_what_follows_from_another_finding_is_listed_beneath_it(name: str) -> No
     warned = row(cause[0], cause[1], binding, "warned")
     assert {r.outcome for r in fold([*rows[:-1], warned])} == {"failed", "warned"}
     assert {r.outcome for r in fold(rows[:-1])} == {"failed"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "found"), [("SIGN-001", "signature is missing"), ("SIGN-002", "the header has no alg")]
+)
+def test_a_signature_that_cannot_be_read_is_one_defect(rule: str, found: str) -> None:
+    unread = "no signature verifies (none of them can be read, or has an accepted alg)"
+    rows = [row(rule, found, CARD), row("SIGN-004", unread, CARD)]
+    assert [r.outcome for r in fold(rows)] == ["failed", "explained"]
+    rows[1] = row("SIGN-004", "no signature verifies (0: it does not match the card)", CARD)
+    assert [r.outcome for r in fold(rows)] == ["failed", "failed"]
 
 
 def test_what_follows_on_every_interface_is_listed_beneath_one_cause() -> None:
