@@ -626,6 +626,14 @@ CONSEQUENCES: dict[str, Any] = {
         ],
         [("LIST-009", "ListTasks with pageSize 0: not the error: error InternalError -32603: no")],
     ),
+    "no credentials, which are not needed": (
+        ("AUTH-001", "SendMessage without credentials: status 200 with '{}'"),
+        [
+            ("AUTH-002", "SendMessage with invalid credentials: status 200 with '{}'"),
+            ("AUTH-005", "GetTask without credentials: status 200 with '{}'"),
+        ],
+        [("AUTH-002", "the token is accepted under the name of a scheme that does not exist: status 200 with '{}'")],
+    ),
     "a path that is not there": (
         ("HJ-001", "POST /tasks/{id}:cancel does not exist: HTTP 404"),
         [
