@@ -440,19 +440,25 @@ _BROKEN = ("failed", "warned", "waived")
 
 
 class KnownSdk(NamedTuple):
-    """The known deviations of an SDK: requirement id -> its behaviour, and the URL of upstream's issue, or nothing."""
+    """The known deviations of an SDK: requirement id -> its behaviour, and the URL of upstream's issue, or nothing.
+
+    :param options: those that an option of the SDK ends.
+    """
 
     name: str
     findings: Mapping[str, Sequence[str]]
+    options: tuple[str, ...] = ()
 
 
 @cache
 def _known() -> tuple[KnownSdk, ...]:
-    return tuple(KnownSdk(one["sdk"], one["findings"]) for one in data.load("known.json"))
+    return tuple(
+        KnownSdk(one["sdk"], one["findings"], tuple(one.get("options", ()))) for one in data.load("known.json")
+    )
 
 
 def sdk_of(rows: Iterable[CheckRow]) -> KnownSdk | None:
-    """Return the SDK that the agent behaves like: each check that is known to break there, and was judged, is broken.
+    """Return the SDK that the agent behaves like: each check that always breaks there, and was judged, is broken.
 
     The one with the most such checks, if these are three or more and at least half of all findings: an agent that
     breaks most rules breaks those of every SDK. None for an agent that behaves like none.
@@ -460,6 +466,8 @@ def sdk_of(rows: Iterable[CheckRow]) -> KnownSdk | None:
     of_1_0 = [row for row in rows if row.version == "1.0" and row.status not in ("skipped", "error", "inconclusive")]
     kept = {row.id for row in of_1_0 if row.status == "passed"}
     broken = {row.id for row in of_1_0 if row.status in _BROKEN}
-    found = [(len(broken & set(sdk.findings)), sdk) for sdk in _known() if not kept & set(sdk.findings)]
+    found = [
+        (len(broken & set(sdk.findings)), sdk) for sdk in _known() if not kept & set(sdk.findings) - set(sdk.options)
+    ]
     most, sdk = max(found, key=lambda pair: pair[0], default=(0, None))
     return sdk if most >= max(_LEAST, len(broken) / 2) else None

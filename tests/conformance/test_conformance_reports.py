@@ -318,6 +318,13 @@ def test_an_agent_that_breaks_what_an_sdk_breaks_is_on_that_sdk() -> None:
     assert "a2a-python/issues/1204" in known[-1]
 
 
+def test_an_sdk_whose_option_ends_one_deviation_is_that_sdk_still() -> None:
+    broken = [row(id, "failed") for id in ("VAL-006", "VAL-010", "VER-004")]
+    sdk = sdk_of([*broken, row("SEND-009", "passed"), row("PUSH-018", "passed")])
+    assert sdk is not None
+    assert sdk.name == "a2a-sdk 1.3.0"
+
+
 def test_one_check_that_is_kept_shows_another_sdk() -> None:
     broken = [row(id, "failed") for id in ("SEND-009", "VAL-006", "VAL-010", "VER-004")]
     assert sdk_of([*broken, row("LIST-013", "passed")]) is None
