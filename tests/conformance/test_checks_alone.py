@@ -218,6 +218,17 @@ def test_data_that_changes_in_the_history_is_found(id: str, sent: Any, got: Any,
     assert begins(said, found), said
 
 
+@pytest.mark.parametrize(("limited", "found"), [("m-2", ""), ("m-1", "historyLength 1 gives ")])
+def test_the_latest_messages_are_told_by_their_ids(limited: str, found: str) -> None:
+    # What is missing in them is for other rules to say.
+    whole = reply({"history": [{"messageId": id, "role": "ROLE_USER"} for id in ("m-1", "m-2")]})
+
+    async def history(ctx: Context) -> None:
+        tasks.judge_history(ctx, whole, {"history": [{"messageId": limited}]}, whole, 1)
+
+    assert begins(says(history, "SEND-011"), found)
+
+
 @pytest.mark.parametrize(
     ("version", "message", "found"),
     [("1.0", " ", "message is ' '"), ("1.0", 7, "message is 7"), ("0.3", "", ""), ("0.3", None, "message is None")],
