@@ -230,6 +230,22 @@ def test_the_latest_messages_are_told_by_their_ids(limited: str, found: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("binding", "pointer"), [("JSONRPC", "/error/data"), ("HTTP+JSON", "/error/details"), ("GRPC", "/details")]
+)
+def test_violations_are_looked_for_where_the_binding_has_details(binding: str, pointer: str) -> None:
+    pointers: list[str] = []
+
+    async def violations(ctx: Context) -> None:
+        await errors.field_violations(ctx)
+        pointers.extend(finding.pointer for finding in ctx.findings)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(errors, "provoked", AsyncMock(return_value=refused(-32602)))
+        assert says(violations, "ERR-007", binding=binding)
+    assert pointers == [pointer]
+
+
+@pytest.mark.parametrize(
     ("version", "message", "found"),
     [("1.0", " ", "message is ' '"), ("1.0", 7, "message is 7"), ("0.3", "", ""), ("0.3", None, "message is None")],
 )

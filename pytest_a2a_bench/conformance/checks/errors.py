@@ -182,7 +182,8 @@ async def field_violations(ctx: Context) -> None:
     detail = reply.error.detail(BAD_REQUEST)
     violations = detail.get("fieldViolations") if detail is not None else None
     if not (isinstance(violations, list) and violations):
-        ctx.fail("a validation error without BadRequest.fieldViolations", reply, pointer="/error/data")
+        pointer = {"JSONRPC": "/error/data", "HTTP+JSON": "/error/details"}.get(ctx.binding, "/details")
+        ctx.fail("a validation error without BadRequest.fieldViolations", reply, pointer=pointer)
 
 
 # -- JSON-RPC itself --
