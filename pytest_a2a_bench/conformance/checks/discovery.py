@@ -23,7 +23,8 @@ async def interface_is_true(ctx: Context) -> None:
     # Another error is one of GetTask, where this address speaks the binding: a message is answered.
     if absent or not (reply.may_be("TaskNotFoundError") or (reply.error is not None and (await ctx.said()).ok)):
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
-        found = f"{absent}: {reply.describe()}" if absent else reply.describe()
+        said = reply.describe()
+        found = absent if said in absent else f"{absent}: {said}" if absent else said
         fix = "the agent card names this address: correct it there, or what stands before the agent" if absent else ""
         for other in ("JSONRPC", "HTTP+JSON") if absent else ():
             if other != ctx.binding and await ctx.session.speaks(binding=other):
