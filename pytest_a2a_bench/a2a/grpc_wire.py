@@ -316,7 +316,10 @@ def explain_grpc(details: str, target: GrpcTarget, network: Network) -> str:
     proxy = network.proxy_for(target.url)
     if proxy and "PROXY" in text:
         return explain_proxy(proxy, details[:200])
-    if "FAILED_TO_CONNECT" in text and "SOCKET_CLOSED" in text and target.tls and not network.chain:
+    is_closed = "FAILED_TO_CONNECT" in text and "SOCKET_CLOSED" in text
+    if is_closed and not target.tls:
+        return f"{host} closed the connection at once; if it speaks TLS, its address is {target._replace(tls=True).url}"
+    if is_closed and not network.chain:
         # gRPC does not pass on the server's alert.
         return (
             f"{host} closed the connection at once; if it asks for a client certificate, give that with "

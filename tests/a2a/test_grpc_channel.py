@@ -14,10 +14,11 @@ from raw_agent import nowhere
 from raw_grpc import insecure_card, raw_grpc
 from scripted import scripted_agent
 
-from pytest_a2a_bench.a2a.card import parse_card
+from pytest_a2a_bench.a2a.card import GrpcTarget, parse_card
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.grpc_wire import asked_to_wait
+from pytest_a2a_bench.a2a.grpc_wire import asked_to_wait, explain_grpc
+from pytest_a2a_bench.a2a.network import USUAL
 from pytest_a2a_bench.errors import (
     DeliveryUncertain,
     EndpointUnreachableError,
@@ -71,6 +72,12 @@ def test_a_server_that_does_not_shake_hands_is_unreachable() -> None:
         with connected(f"127.0.0.1:{listener.getsockname()[1]}", connect_timeout=0.3) as connection:
             with pytest.raises(EndpointUnreachableError, match=r"no connection within 0\.3 s"):
                 connection.session().send(HELLO)
+
+
+def test_a_connection_that_is_closed_at_once_may_want_tls() -> None:
+    closed = "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:7533: Socket closed"
+    said = explain_grpc(closed, GrpcTarget("dns:127.0.0.1:7533", tls=False), USUAL)
+    assert said.endswith("if it speaks TLS, its address is https://127.0.0.1:7533")
 
 
 def asks_to_wait(seconds: int, nanos: int = 0) -> bytes:
