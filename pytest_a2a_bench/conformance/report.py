@@ -442,12 +442,17 @@ _BROKEN = ("failed", "warned", "waived")
 class KnownSdk(NamedTuple):
     """The known deviations of an SDK: requirement id -> its behaviour, and the URL of upstream's issue, or nothing.
 
-    :param options: those that an option of the SDK ends.
+    :param findings: ``ID[BINDING]`` where it is one of that binding only.
+    :param options: those that an option of the SDK ends, or that not every card shows.
     """
 
     name: str
     findings: Mapping[str, Sequence[str]]
     options: tuple[str, ...] = ()
+
+    def deviation(self, row: CheckRow) -> Sequence[str]:
+        """Return what is known of a check; nothing if it is the agent's own."""
+        return self.findings.get(row.id) or self.findings.get(f"{row.id}[{row.binding}]") or ()
 
 
 @cache
@@ -465,9 +470,11 @@ def sdk_of(rows: Iterable[CheckRow]) -> KnownSdk | None:
     """
     of_1_0 = [row for row in rows if row.version == "1.0" and row.status not in ("skipped", "error", "inconclusive")]
     kept = {row.id for row in of_1_0 if row.status == "passed"}
-    broken = {row.id for row in of_1_0 if row.status in _BROKEN}
+    broken = [row for row in of_1_0 if row.status in _BROKEN]
     found = [
-        (len(broken & set(sdk.findings)), sdk) for sdk in _known() if not kept & set(sdk.findings) - set(sdk.options)
+        (len({row.id for row in broken if sdk.deviation(row)}), sdk)
+        for sdk in _known()
+        if not kept & set(sdk.findings) - set(sdk.options)
     ]
     most, sdk = max(found, key=lambda pair: pair[0], default=(0, None))
-    return sdk if most >= max(_LEAST, len(broken) / 2) else None
+    return sdk if most >= max(_LEAST, len({row.id for row in broken}) / 2) else None

@@ -275,13 +275,12 @@ def known_lines(rows: Iterable[CheckRow]) -> list[str]:
     """Return the failures that are the SDK's own, with the issue's URL; none if no SDK is recognised."""
     every = list(rows)
     sdk = sdk_of(every)
-    ids = dict.fromkeys(
-        row.id for row in every if sdk and row.status in ("failed", "warned") and row.id in sdk.findings
-    )
-    if sdk is None or not ids:
+    known = {row.id: sdk.deviation(row) for row in every if sdk and row.status in ("failed", "warned")}
+    told = {id: found for id, found in known.items() if found}
+    if sdk is None or not told:
         return []
     lines = [f"known of {sdk.name}, not yours (it counts all the same; a waiver excuses it):"]
-    return [*lines, *(f"  {id}: {what}{f' ({url})' if url else ''}" for id in ids for what, url in [sdk.findings[id]])]
+    return [*lines, *(f"  {id}: {what}{f' ({url})' if url else ''}" for id, (what, url) in told.items())]
 
 
 # --- whole reports ---
@@ -307,7 +306,7 @@ def _render_text(report: Report) -> str:
     sdk = sdk_of(report.rows)
     for row in shown[:_SHOWN]:
         first, *rest = explain(row)
-        known = [f"  known of {sdk.name}, not yours"] if sdk and row.id in sdk.findings else []
+        known = [f"  known of {sdk.name}, not yours"] if sdk and sdk.deviation(row) else []
         lines += [f"{row.status.upper()} {first}", *known, *rest, ""]
     if len(shown) > _SHOWN:
         lines += [f"... and {len(shown) - _SHOWN} more checks with findings", ""]
