@@ -60,4 +60,4 @@ def test_doctor_says_how_requests_travel(place: Place, monkeypatch: pytest.Monke
     assert "and 1 of the setting ca" in message
     assert "http://proxy.internal:3128 for " in message
     assert "pass-word-1" not in message
-    assert "nowhere.pem: cannot be read" in command("doctor", "--set", "ca=nowhere.pem").out
+    assert "nowhere.pem: cannot be read" in command("doctor", "--set", "ca=nowhere.pem", code=1).out

@@ -77,7 +77,7 @@ class Table(dict[Any, Any]):
     __slots__ = ("shared",)
     # Those of a dict go past __getitem__.
     get, keys, values, items = Mapping.get, Mapping.keys, Mapping.values, Mapping.items  # type: ignore[assignment]
-    pop, setdefault = MutableMapping.pop, MutableMapping.setdefault
+    setdefault = MutableMapping.setdefault
 
     def __init__(self, shared: dict[Any, Any]) -> None:
         super().__init__(shared)
@@ -98,6 +98,14 @@ class Table(dict[Any, Any]):
         if value is not None and not _reading.only and self.shared.get(key) is value:
             value = copy_of(value)
             dict.__setitem__(self, key, value)
+        return value
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        """Remove a record and return it; the default where there is none."""
+        if default and key not in self:
+            return default[0]
+        value = self[key]
+        del self[key]
         return value
 
     def popitem(self) -> tuple[Any, Any]:

@@ -97,6 +97,14 @@ def test_looking_at_a_table_shares_no_object(how: str, path: Path) -> None:
     assert hashed(database) != before
 
 
+def test_a_record_that_is_not_there_is_none_to_remove(path: Path) -> None:
+    flights = shortcuts.open_database(load, Database, path).flights
+    assert isinstance(flights, shortcuts.Table)
+    assert (flights.pop("F99", None), flights.pop("F99", 7), len(flights)) == (None, 7, 12)
+    with pytest.raises(KeyError):
+        flights.pop("F99")
+
+
 def test_reading_alone_shares_and_changes_nothing_of_what_is_reported(path: Path) -> None:
     database = shortcuts.open_database(load, Database, path)
     read = shortcuts.only_reading(lambda: [flight.number for flight in database.flights.values()])
