@@ -154,7 +154,7 @@ class Baseline(StoredBaseline):
     def to_json(self) -> dict[str, Any]:
         """Return the file's content."""
         whole = BASELINE.to_json(self)
-        for name in ("source", "absent", "chosen", "notes"):
+        for name in {f.name for f in fields(self)} - {f.name for f in fields(StoredBaseline)}:
             del whole[name]
         whole["tasks"] = {
             name: {**task, "outcomes": [*map(int, task["outcomes"])]} for name, task in sorted(whole["tasks"].items())
@@ -208,20 +208,23 @@ def load(path: Path, what: str = "baseline ") -> Baseline:
     :param what: before its name in messages; empty where it may be any run.
     :raises ConfigurationError: with its problem in one line.
     """
-    if path.is_dir():
-        try:
-            return _with_outcomes(_of_directory(path), path, what)
-        except StoreError as error:
-            raise ConfigurationError(f"{what}{path}: {error}") from error
+    try:
+        found = _of_directory(path) if path.is_dir() else _of_file(path)
+    except StoreError as error:
+        raise ConfigurationError(f"{what}{path}: {error}") from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{what}{error}") from error
+    if not found.trials:
+        raise ConfigurationError(f"{what}{path}: no trial in it was evaluated, so there is nothing to compare with")
+    return found
+
+
+def _of_file(path: Path) -> Baseline:
     try:
         stored = BASELINE.read(path)
     except OSError as error:
-        raise ConfigurationError(f"{what}{path}: cannot be read: {reason_of(error)}") from error
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{what}{error}") from error
-    return _with_outcomes(
-        Baseline(**{f.name: getattr(stored, f.name) for f in fields(stored)}, source=str(path)), path, what
-    )
+        raise ConfigurationError(f"{path}: cannot be read: {reason_of(error)}") from error
+    return Baseline(**{f.name: getattr(stored, f.name) for f in fields(stored)}, source=str(path))
 
 
 def _of_directory(directory: Path) -> Baseline:
@@ -308,9 +311,3 @@ def _words(values: tuple[str, ...], others: tuple[str, ...]) -> str:
     # A switch is stored where it is on.
     is_switch = "True" in (*values, *others)
     return " + ".join("on" if value == "True" else value for value in values) or ("off" if is_switch else "none")
-
-
-def _with_outcomes(baseline: Baseline, path: Path, what: str) -> Baseline:
-    if not baseline.trials:
-        raise ConfigurationError(f"{what}{path}: no trial in it was evaluated, so there is nothing to compare with")
-    return baseline
