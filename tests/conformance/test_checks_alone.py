@@ -218,13 +218,22 @@ def test_data_that_changes_in_the_history_is_found(id: str, sent: Any, got: Any,
     assert begins(said, found), said
 
 
-@pytest.mark.parametrize(("limited", "found"), [("m-2", ""), ("m-1", "historyLength 1 gives ")])
-def test_the_latest_messages_are_told_by_their_ids(limited: str, found: str) -> None:
-    # What is missing in them is for other rules to say.
-    whole = reply({"history": [{"messageId": id, "role": "ROLE_USER"} for id in ("m-1", "m-2")]})
+@in_one_test(
+    ("limited", "found"),
+    [
+        # What is missing in them is for other rules to say.
+        ({"messageId": "m-2"}, ""),
+        ({"messageId": "m-1"}, "historyLength 1 gives "),
+        ({"messageId": "m-2", "parts": [{"text": "another"}]}, "historyLength 1 gives "),
+        ({"parts": [{"text": "m-1"}]}, "historyLength 1 gives "),
+    ],
+)
+def test_the_latest_messages_are_those_of_the_whole_history(limited: Any, found: str) -> None:
+    every = [{"messageId": id, "role": "ROLE_USER", "parts": [{"text": id}]} for id in ("m-1", "m-2")]
+    whole = reply({"history": every})
 
     async def history(ctx: Context) -> None:
-        tasks.judge_history(ctx, whole, {"history": [{"messageId": limited}]}, whole, 1)
+        tasks.judge_history(ctx, whole, {"history": [limited]}, whole, 1)
 
     assert begins(says(history, "SEND-011"), found)
 
