@@ -49,17 +49,15 @@ class BrainExecutor(AgentExecutor):
             raise InvalidParamsError(message="a message is needed")
         updater = TaskUpdater(event_queue, context.task_id, context.context_id)
         as_task = self._options.reply == "task"
-        # Not as the SDK makes it of a message, which raises at an empty text.
-        submitted = new_task(context.task_id, context.context_id, TaskState.TASK_STATE_SUBMITTED, history=[message])
         if as_task:
             # The first event of a stream is the task (§3.1.2); what it says while working must not pass for its answer.
-            await event_queue.enqueue_event(submitted)
+            await event_queue.enqueue_event(submitted(message, context.task_id, context.context_id))
             await updater.start_work(updater.new_agent_message([WirePart(text=CHATTER)]))
         try:
             conversation, reply = await self._answer(message, context)
         except RefusalError as refusal:
             if not as_task:
-                await event_queue.enqueue_event(submitted)
+                await event_queue.enqueue_event(submitted(message, context.task_id, context.context_id))
             await updater.reject(updater.new_agent_message([WirePart(text=str(refusal))]))
             return
         except BrainError as error:
@@ -141,6 +139,11 @@ def usage_metadata(usage: Usage | None) -> dict[str, Any] | None:
     if usage is None:
         return None
     return {"usage": {k: v for k, v in dataclasses.asdict(usage).items() if v is not None}}
+
+
+def submitted(message: Message, task_id: str, context_id: str) -> Task:
+    """Return the task that a message begins; the SDK's own function for it raises where a text is empty."""
+    return new_task(task_id, context_id, TaskState.TASK_STATE_SUBMITTED, history=[message])
 
 
 def read_part(part: WirePart) -> Part:

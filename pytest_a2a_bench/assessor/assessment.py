@@ -295,7 +295,8 @@ class Assessment:
         if opened is not None or is_cut_short:
             self._raise_if_late()
             why = opened.what if opened is not None else "it took too long"
-            raise AssessmentFailed(f"Agent error: {'stopped after ' * is_cut_short}{self.progress.text}: {why}")
+            done = f"stopped after {self.progress.text}" if is_cut_short else self.progress.text
+            raise AssessmentFailed(f"Agent error: {done}: {why}")
         if not any(r.status == "evaluated" for r in results):
             first = next((r for r in results if r.error), None)
             none = f"none of {len(results)} trials could be evaluated"

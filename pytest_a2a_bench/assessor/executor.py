@@ -19,7 +19,6 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from a2a.helpers import new_task
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
@@ -30,7 +29,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
 from pytest_a2a_bench import tracing
-from pytest_a2a_bench.agents.executor import read_part
+from pytest_a2a_bench.agents.executor import read_part, submitted
 from pytest_a2a_bench.assessor import result
 from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, Concluded, Stopped
 from pytest_a2a_bench.assessor.monitoring import Logged, Monitor
@@ -248,9 +247,7 @@ class AssessmentExecutor(AgentExecutor):
         self.at_work.add(name)
         try:
             if context.current_task is None:
-                # Not as the SDK makes it of a message, which raises at an empty text, also beside a request.
-                submitted = new_task(name, context_id, TaskState.TASK_STATE_SUBMITTED, history=[message])
-                await event_queue.enqueue_event(submitted)
+                await event_queue.enqueue_event(submitted(message, name, context_id))
                 # From here on it is not lost, even if this process is killed.
                 self.claim(name)
                 call = context.call_context

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any
@@ -43,10 +44,15 @@ _REST = "/rest"
 _PATHS = ("/", "/a2a/messages")
 """Where JSON-RPC is answered: the card's URL, and the path of CRMArena's architecture document."""
 
-_REQUEST = '{"participants": {"agent": "http://127.0.0.1:9019/"}, "config": {"domain": %s}}'
 _UNDER_WAY = (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING)
 _PING = 3
 """Seconds between comments in a stream: httpx, with which most clients are made, gives a silent one up after five."""
+
+
+def _example(domain: str) -> str:
+    # Of the protocol everything is judged, and not a number of tasks.
+    limits = {} if domain == "conformance" else {"num_tasks": 2}
+    return json.dumps({"participants": {"agent": "http://127.0.0.1:9019/"}, "config": {"domain": domain, **limits}})
 
 
 def build_card(base: str, *, needs_token: bool) -> AgentCard:
@@ -56,14 +62,9 @@ def build_card(base: str, *, needs_token: bool) -> AgentCard:
     """
     root = base.rstrip("/")
     skills = (
-        (
-            "tau2",
-            "tau2-bench",
-            "Customer service with tools, a policy and a simulated user.",
-            '"airline", "num_tasks": 2',
-        ),
-        ("crmarena", "CRMArena", "Questions about a CRM org, answered by queries.", '"mini", "num_tasks": 2'),
-        ("conformance", "A2A conformance", "The agent's card and what it does on the wire.", '"conformance"'),
+        ("tau2", "tau2-bench", "Customer service with tools, a policy and a simulated user.", "airline"),
+        ("crmarena", "CRMArena", "Questions about a CRM org, answered by queries.", "mini"),
+        ("conformance", "A2A conformance", "The agent's card and what it does on the wire.", "conformance"),
     )
     return write_card(
         name="pytest-a2a-bench assessor",
@@ -81,9 +82,9 @@ def build_card(base: str, *, needs_token: bool) -> AgentCard:
                 name=f"Assess with {name}",
                 description=description,
                 tags=["assessment", "benchmark", "green-agent", skill],
-                examples=[_REQUEST % config],
+                examples=[_example(domain)],
             )
-            for skill, name, description, config in skills
+            for skill, name, description, domain in skills
         ],
         needs_token=needs_token,
     )
