@@ -51,7 +51,7 @@ from pytest_a2a_bench.results.gates.terms import (
     was_run,
 )
 from pytest_a2a_bench.results.inference import LEVEL
-from pytest_a2a_bench.results.manifest import SelectedResults
+from pytest_a2a_bench.results.manifest import CHOSEN, SelectedResults
 from pytest_a2a_bench.results.stats import count, task_name
 from pytest_a2a_bench.results.store import StoreError
 from pytest_a2a_bench.text import refusing
@@ -274,8 +274,7 @@ def _write_baseline(namespace: Namespace, source: Path) -> int:
         )
     if found.chosen and not namespace.allow_incomplete:
         raise ConfigurationError(
-            f"{found.source} is not of a whole run: its trials were named one by one (--a2a-missed, --lf or ids), and "
-            "their rate says nothing about the agent's; run all again, or keep these with --allow-incomplete"
+            f"{found.source} is not of a whole run: its {CHOSEN}; run all again, or keep these with --allow-incomplete"
         )
     if target.exists() and not namespace.force:
         _check_replaced(target, found)

@@ -49,7 +49,7 @@ from pytest_a2a_bench.model import Part, TrialKey, TrialResult
 from pytest_a2a_bench.model.messages import LARGEST, Bounds
 from pytest_a2a_bench.platforms.process import HOST, Command, Party, Process, free_port
 from pytest_a2a_bench.redact import Secret, redact_url
-from pytest_a2a_bench.results.manifest import SelectedResults
+from pytest_a2a_bench.results.manifest import CHOSEN, SelectedResults
 from pytest_a2a_bench.results.stats import count, spans
 from pytest_a2a_bench.text import one_line, refusing, sanitise, waiting_for
 
@@ -427,10 +427,7 @@ def export(
     :raises ConfigurationError: if there are no trials, or some are missing.
     """
     if selected.manifest.named and not allow_incomplete:
-        raise ConfigurationError(
-            "these trials were named one by one (--a2a-missed, --lf or ids), and their rate says nothing about the "
-            "agent's; run all of them, or pass --allow-incomplete"
-        )
+        raise ConfigurationError(f"these {CHOSEN}; run all of them, or pass --allow-incomplete")
     absent = [TrialResult(TrialKey.parse(key), "not_run") for key in selected.absent]
     groups: dict[tuple[str, str], list[TrialResult]] = {}
     for result in (*selected.results, *absent):

@@ -144,6 +144,8 @@ class SelectedResults:
 
 
 NO_RESULT = "there is no result of it"
+CHOSEN = "trials were named one by one (--a2a-missed, --lf or ids), and their rate says nothing about the agent's"
+"""Why a run whose manifest is ``named`` is neither kept nor compared."""
 
 
 def about_others(files: int) -> list[str]:
