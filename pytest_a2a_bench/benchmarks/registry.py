@@ -286,9 +286,8 @@ def register(offered: object) -> None:
 
     :raises ConfigurationError: if it returned anything else.
     """
-    every = list(offered) if isinstance(offered, Iterable) else []
-    suites = [suite for suite in every if isinstance(suite, Suite)]
-    if not isinstance(offered, Iterable) or len(suites) < len(every):
+    suites: list[Any] = list(offered) if isinstance(offered, Iterable) else [None]
+    if not all(isinstance(suite, Suite) for suite in suites):
         raise ConfigurationError(
             f"pytest_a2a_bench_suites must return a list of Suite objects; it returned {offered!r}"
         )

@@ -64,8 +64,8 @@ _NOT_THERE = "not installed"
 Found = tuple[str, str]
 TROUBLE = "not met"
 """The beginning of the line about an agent that could not be reached."""
-_WRONG = "connection"
-"""That of the line about settings that are wrong."""
+WRONG = "connection"
+"""The beginning of the line about settings that are wrong."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -85,7 +85,7 @@ def run(namespace: Namespace) -> int:
     said: list[Found] = []
     code = 0
     for what, found in report(namespace, os.environ):
-        if what in (TROUBLE, CARD_ERROR, _WRONG):
+        if what in (TROUBLE, CARD_ERROR, WRONG):
             code = 1
         said.append((what, found))
         if not namespace.json:
@@ -185,7 +185,7 @@ def _reach(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
     try:
         config = _settings.read_config(namespace, endpoint, environ)
     except ConfigurationError as error:
-        yield _WRONG, of_command(namespace.options).words(str(error))
+        yield WRONG, of_command(namespace.options).words(str(error))
         return
     network = config.network
     usual = "this machine's" if network.system else network.ca_file or network.ca_dir or "httpx's own"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -85,6 +85,10 @@ def _a2a_key(request: pytest.FixtureRequest) -> ItemTrial:
     return found
 
 
+def _refuse(fixture: str, wanted: str, found: object) -> NoReturn:
+    pytest.fail(f"the fixture {fixture} must return {wanted}; it returned {found!r}", pytrace=False)
+
+
 @pytest.fixture(scope="session")
 def _a2a_endpoint(request: pytest.FixtureRequest) -> BenchRun:
     from pytest_a2a_bench.plugin import state
@@ -106,8 +110,7 @@ def _a2a_connections(
     from pytest_a2a_bench.plugin.schedule import connect_each
 
     if not isinstance(a2a_client_config, ClientConfig):
-        what = f"must return a ClientConfig; it returned {a2a_client_config!r}"
-        pytest.fail(f"the fixture a2a_client_config {what}", pytrace=False)
+        _refuse("a2a_client_config", "a ClientConfig", a2a_client_config)
     connections = connect_each(_a2a_endpoint, a2a_client_config)
     yield connections
     if _a2a_endpoint.services.schedule is not None:
@@ -139,10 +142,7 @@ def _a2a_schedule(
     except (TypeError, ValueError):
         wrong = True
     if wrong:
-        pytest.fail(
-            f"the fixture a2a_message_metadata must return a dict of JSON; it returned {a2a_message_metadata!r}",
-            pytrace=False,
-        )
+        _refuse("a2a_message_metadata", "a dict of JSON", a2a_message_metadata)
     return schedule.start_schedule(request.session, _a2a_endpoint, _a2a_connections, a2a_message_metadata)
 
 

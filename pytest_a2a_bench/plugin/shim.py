@@ -153,8 +153,6 @@ def would_select(keyword: str, marker: str, names: Iterable[str], marks: Mapping
     :param marks: the item's markers with their keyword arguments.
     """
     try:
-        from _pytest.mark.expression import Expression
-
         lower = [name.lower() for name in names]
 
         def by_name(word: str, /, **_: Any) -> bool:
@@ -163,8 +161,8 @@ def would_select(keyword: str, marker: str, names: Iterable[str], marks: Mapping
         def by_mark(name: str, /, **wanted: Any) -> bool:
             return name in marks and all(marks[name].get(k) == v for k, v in wanted.items())
 
-        return (not keyword or _expression(Expression, keyword).evaluate(by_name)) and (
-            not marker or bool(_expression(Expression, marker).evaluate(by_mark))
+        return (not keyword or _expression(keyword).evaluate(by_name)) and (
+            not marker or bool(_expression(marker).evaluate(by_mark))
         )
     except Exception:  # a syntax error, which pytest itself reports, or another pytest
         return True
@@ -172,15 +170,13 @@ def would_select(keyword: str, marker: str, names: Iterable[str], marks: Mapping
 
 def expression_problems(config: pytest.Config) -> Iterator[str]:
     """Yield what is wrong with ``-k`` and ``-m``; pytest says so after collection, and xdist's workers break on it."""
-    try:
-        from _pytest.mark.expression import Expression
-    except ImportError:  # another pytest
-        return
     for option, name in (("-k", "keyword"), ("-m", "markexpr")):
         text = (config.getoption(name) or "").lstrip()
         try:
             if text:
-                _expression(Expression, text)
+                _expression(text)
+        except ImportError:  # another pytest
+            return
         # pytest 8 has an exception of its own, which says the column.
         except Exception as error:
             column = f"at column {error.offset}: {error.msg}" if isinstance(error, SyntaxError) else error
@@ -188,8 +184,10 @@ def expression_problems(config: pytest.Config) -> Iterator[str]:
 
 
 @functools.cache
-def _expression(expression: Any, text: str) -> Any:
-    return expression.compile(text)
+def _expression(text: str) -> Any:
+    from _pytest.mark.expression import Expression
+
+    return Expression.compile(text)
 
 
 def fixture_definition(node: Any, name: str) -> pytest.FixtureDef[Any] | None:
