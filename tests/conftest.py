@@ -15,15 +15,6 @@ from in_thread import served_in_thread
 
 from pytest_a2a_bench.agents.options import parse_spec
 
-# importlib_metadata, which LiteLLM imports, takes the place of the standard library's finder of distributions. Were it
-# first imported inside a pytest run of pytester's, that would take it away again, and leave none.
-with contextlib.suppress(ImportError):
-    importlib.import_module("importlib_metadata")
-
-# Before any thread logs a traceback, for which it parses: CPython 3.11 breaks where two threads parse at a time.
-with contextlib.suppress(ImportError):
-    importlib.import_module("pytest_a2a_bench.agents.server")
-
 pytest_plugins = ["pytester", "connections", "browser"]
 
 # Without the extra "dev" these tests cannot be imported, and somebody who only tries the README's first command from a
@@ -93,8 +84,14 @@ def _signals_stay_whose_they_are() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # Side by side they are one worker's, and the five seconds that LiteLLM takes to import are spent once.
-    items.sort(key=lambda item: not calls_models(item))
+    # importlib_metadata, which LiteLLM imports, takes the place of the standard library's finder of distributions. If a
+    # pytest run of pytester's imported it first, that would take it away again, and leave none. And the server, before
+    # any thread logs a traceback, for which it parses: CPython 3.11 breaks where two threads parse at a time.
+    for module in ("importlib_metadata", "pytest_a2a_bench.agents.server"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    # Side by side they are one worker's, and the seconds that LiteLLM and scikit-learn take to import are spent once.
+    items.sort(key=lambda item: not imports_much(item))
     if config.getoption("--run-slow") or "slow" in config.getoption("markexpr"):
         return
     for item in items:
@@ -122,9 +119,12 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         config.option.dist = "worksteal"
 
 
-def calls_models(item: pytest.Item) -> bool:
-    """Whether a test is of a module in which a model is called."""
-    return bool({"fake_llm", "FakeLLM", "agents_model"} & vars(getattr(item, "module", item)).keys())
+def imports_much(item: pytest.Item) -> bool:
+    """Whether a test is of a folder or a module in which models are called or priced, or CRMArena's answers judged."""
+    folders = {"adk", "crmarena"} & set(item.path.parts)
+    return bool(
+        folders or {"fake_llm", "FakeLLM", "agents_model", "PriceList"} & vars(getattr(item, "module", item)).keys()
+    )
 
 
 @pytest.fixture(scope="session")

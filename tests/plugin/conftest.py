@@ -37,6 +37,8 @@ def bench(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Bench:
             monkeypatch.delenv(name)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    # Not by -p, for which pytest reads the metadata of every installed distribution first.
+    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_a2a_bench.plugin")
     monkeypatch.setenv("COLUMNS", "160")
     # What a run leaves to the end of its process: benchmarks, and secrets of a run that was refused.
     monkeypatch.setattr(registry, "_registered", {})

@@ -33,7 +33,8 @@ export there
 exec unshare --user --map-root-user --mount --uts --pid --fork --kill-child sh -c '
     mount -t tmpfs none /srv && mkdir /srv/project && mount --bind {place} /srv/project &&
     mount -t tmpfs none {hidden} && hostname elsewhere && cd $there &&
-    exec env -i PATH=$PATH DESK_TASKS="$DESK_TASKS" PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 "$@"' host "$@"
+    exec env -i PATH=$PATH DESK_TASKS="$DESK_TASKS" \\
+        PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTEST_PLUGINS=$PYTEST_PLUGINS "$@"' host "$@"
 """
 
 
@@ -182,7 +183,7 @@ def nodes() -> Iterator[Nodes]:
 def test_a_cluster_gives_what_one_machine_gives_and_may_lose_a_node(desk: Bench, nodes: Nodes) -> None:
     # A busy machine takes its time for a placement, and only what will never be placed has to be given up soon.
     options = ["--a2a-ray", nodes.address, "--a2a-set=ray-cpus=1", "--a2a-set=ray-wait=300", "-n4"]
-    variables = "--a2a-set=ray-env=DESK_TASKS,PYTHONPATH,PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+    variables = "--a2a-set=ray-env=DESK_TASKS,PYTHONPATH,PYTEST_DISABLE_PLUGIN_AUTOLOAD,PYTEST_PLUGINS"
     desk.tasks(" ".join(f"{'bad' if i % 3 else 'ok'}-0-{i}" for i in range(500)))
     here = desk.popen("-n2", "--a2a-results=here")
     here.communicate()

@@ -85,7 +85,7 @@ class Bench:
         # Plugins are not autoloaded here: other people's cost more time than the tests themselves.
         every = [*self._first, *args]
         xdist = ["-pxdist.plugin"] if any(str(a).startswith("-n") for a in every) else []
-        return ["-ppytest_a2a_bench.plugin", *xdist, *every]
+        return [*xdist, *every]
 
     def popen(self, *args: str) -> subprocess.Popen[bytes]:
         process: subprocess.Popen[bytes] = self._pytester.popen(
