@@ -103,7 +103,8 @@ class TestReplies:
         assert (again["parts"] == first["parts"]) == (dedupe == "on")
         assert later["parts"] != first["parts"]
 
-    @pytest.mark.parametrize("streaming", ["on", pytest.param("off", marks=pytest.mark.slow)])
+    @pytest.mark.slow
+    @pytest.mark.parametrize("streaming", ["on", "off"])
     def test_a_turn_can_be_cancelled_and_the_agent_goes_on(self, connect: Connect, streaming: str) -> None:
         with start_builtin("oracle?latency=3600&reply=task") as agent:
             session = connect(agent.url, streaming=streaming).session(TAG)

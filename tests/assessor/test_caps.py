@@ -128,7 +128,7 @@ def test_a_cancellation_leaves_results_and_no_connection(tmp_path: Path, domain:
     assert len(trials) >= (domain != "conformance")
 
 
-@pytest.mark.parametrize("domain", ["mock", "conformance"])
+@pytest.mark.parametrize("domain", ["mock", pytest.param("conformance", marks=pytest.mark.slow)])
 def test_canceling_needs_no_card(tmp_path: Path, oracle_url: str, monkeypatch: pytest.MonkeyPatch, domain: str) -> None:
     for module, name in ((client, "_CARD_SECONDS"), (assessment, "_ANSWER_SECONDS")):
         monkeypatch.setattr(module, name, 300.0)

@@ -177,7 +177,7 @@ def message(results: Iterable[CheckResult]) -> dict[str, str]:
     return {r.requirement.id: r.findings[0].found if r.findings else r.reason for r in results if r.outcome in FOUND}
 
 
-@pytest.mark.parametrize("name", sampled(BREAKDOWNS, 20))
+@pytest.mark.parametrize("name", sampled(BREAKDOWNS, 40))
 def test_an_internal_error_in_answer_to_a_valid_request_is_reported_once(name: str) -> None:
     results = judged(refusing(*BREAKDOWNS[name], "Internal"))
 

@@ -227,6 +227,7 @@ def test_requirements_that_are_none_are_refused_before_the_run(
     said.fnmatch_lines(["ERROR: the requirement 'mine' of *conftest.py must be (Requirement, check) pairs, and has 1"])
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_none_is_refused_at_its_start(bench: Bench) -> None:
     bench.makepyfile(mine_here="make = lambda options: 5")
     bench.makeconftest("def pytest_a2a_bench_agents(): return {'mine': 'mine_here:make'}")

@@ -33,6 +33,7 @@ def test_an_interface_that_the_agent_does_not_offer(desk: Bench) -> None:
     found.fnmatch_lines([f"ERROR: --a2a-endpoint={agent.url}: {said}"])
 
 
+@pytest.mark.slow
 def test_a_taken_port_for_tools_is_found_once(desk: Bench) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = f"127.0.0.1:{taken.getsockname()[1]}"

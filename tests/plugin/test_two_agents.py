@@ -149,6 +149,7 @@ def checkout(tmp_path: Path) -> Path:
     return make_checkout(tmp_path / "checkout", retitled)
 
 
+@pytest.mark.slow
 def test_a_run_on_a_checkout_says_so_everywhere(bench: Bench, oracle: Bench, checkout: Path) -> None:
     first = oracle(ONE, "--a2a-results=r", "--a2a-markdown=first.md")
     first.assert_outcomes(passed=1)

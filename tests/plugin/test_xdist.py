@@ -187,7 +187,8 @@ def test_trouble_is_repeated_and_a_miss_never(desk: Bench, workers: tuple[str, .
     result.assert_outcomes(passed=3 + len(gate), errors=1, failed=0 if gate else 1)
 
 
-@pytest.mark.parametrize("ahead", [pytest.param("1", marks=pytest.mark.slow), "3"])
+@pytest.mark.slow
+@pytest.mark.parametrize("ahead", ["1", "3"])
 def test_a_crash_is_repeated_and_told_once(desk: Bench, ahead: str) -> None:
     source = (desk.path / "desk.py").read_text()
     once = 'if kind == "crash" and not (HERE / key.file_stem).exists():\n            (HERE / key.file_stem).touch()\n'

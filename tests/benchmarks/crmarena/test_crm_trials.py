@@ -69,7 +69,7 @@ def test_distractors_and_renames_change_no_gold(run_trials: RunTrials, agent: st
     assert {r.provenance[change] for r in results} == {value}
 
 
-@pytest.mark.parametrize(("dialect", "history"), sampled(PAIRS, 4))
+@pytest.mark.parametrize(("dialect", "history"), sampled(PAIRS, 8))
 def test_every_dialect_carries_queries_and_answers(run_trials: RunTrials, dialect: str, history: str) -> None:
     chosen = settings(dialect=dialect, history=history)
     assert failed(run_trials("oracle", chosen, keys(tasks=FEW))) == {}

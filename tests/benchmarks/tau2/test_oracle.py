@@ -32,7 +32,7 @@ def settings(**options: object) -> Settings:
 
 
 @pytest.mark.parametrize(
-    ("transport", "protocol", "streaming", "dialect", "history", "reply"), sampled(CONFIGURATIONS, 7)
+    ("transport", "protocol", "streaming", "dialect", "history", "reply"), sampled(CONFIGURATIONS, 12)
 )
 def test_every_wire_and_dialect(
     transport: str, protocol: str, streaming: str, dialect: str, history: str, reply: str, run_trials: RunTrials
