@@ -90,7 +90,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for module in ("importlib_metadata", "pytest_a2a_bench.agents.server"):
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
-    # Side by side they are one worker's, and the seconds that LiteLLM and scikit-learn take to import are spent once.
+    # Side by side they are one worker's, and the seconds that LiteLLM and SciPy take to import are spent once.
     items.sort(key=lambda item: not imports_much(item))
     if config.getoption("--run-slow") or "slow" in config.getoption("markexpr"):
         return
@@ -120,11 +120,9 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 def imports_much(item: pytest.Item) -> bool:
-    """Whether a test is of a folder or a module in which models are called or priced, or CRMArena's answers judged."""
-    folders = {"adk", "crmarena"} & set(item.path.parts)
-    return bool(
-        folders or {"fake_llm", "FakeLLM", "agents_model", "PriceList"} & vars(getattr(item, "module", item)).keys()
-    )
+    """Whether a test is of a module in which models are called, or these libraries are used in another way."""
+    places = {"adk", "crmarena", "test_estimates.py", "test_inference.py"} & set(item.path.parts)
+    return bool(places or {"fake_llm", "FakeLLM", "agents_model"} & vars(getattr(item, "module", item)).keys())
 
 
 @pytest.fixture(scope="session")
