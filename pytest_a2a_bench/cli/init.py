@@ -32,7 +32,7 @@ from pytest_a2a_bench.reports.summary import aligned, silence
 from pytest_a2a_bench.results import compare
 from pytest_a2a_bench.results.stats import count, duration
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.text import one_line, refusing
+from pytest_a2a_bench.text import did_you_mean, one_line, refusing
 
 T = TypeVar("T")
 
@@ -157,8 +157,9 @@ def _tasks(domain: str) -> tuple[Suite, Sequence[BenchTask]]:
                 return suite, suite.load_tasks(domain, "base")
             except MissingExtraError as error:
                 raise ConfigurationError(f"{error}; {_WITHOUT_TASKS}") from error
-    there = ", ".join([*(name for suite in suites for name in suite.domains), *_starter.PROTOCOL])
-    raise ConfigurationError(f"--domain: there is no {domain!r}; valid are: {there}")
+    there = [*(name for suite in suites for name in suite.domains), *_starter.PROTOCOL]
+    near = did_you_mean(domain, there)
+    raise ConfigurationError(f"--domain: there is no {domain!r}; valid are: {', '.join(there)}{near}")
 
 
 def _contents(wish: _starter.Wish, ci: str, directory: Path) -> Iterator[tuple[str, str | None]]:

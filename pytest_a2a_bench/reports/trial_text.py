@@ -303,7 +303,9 @@ def _why(result: TrialResult) -> Iterator[str]:
     if found is None or found.kind == "user":  # user_lines has it
         return
     yield f"why: {sentence(result, found)}"
-    if found.detail:
+    unmet = [check for check in result.reward_info.checks if not check.met] if result.reward_info else []
+    # What a check says of itself stands below, with the check.
+    if found.detail and not any(found.detail in (check.description, check.detail) for check in unmet):
         yield f"  {one_line(found.detail, 1_000)}"
 
 

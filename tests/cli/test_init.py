@@ -170,7 +170,7 @@ def test_init_writes_no_files_for_an_unreachable_agent(project: Path) -> None:
     [
         ([], "URL"),
         (["nonsense"], "nonsense"),
-        (["http://127.0.0.1:1", "--domain", "airlien"], "there is no 'airlien'"),
+        (["http://127.0.0.1:1", "--domain", "airlien"], "did you mean 'airline'?"),
         (["http://127.0.0.1:1", "--domain", "protocol", "--trials", "2"], "leave out --min-pass, --trials"),
         (["http://127.0.0.1:1", "--min-pass", "2"], "lowest success rate"),
         (["http://127.0.0.1:1", "--trials", "0"], "attempts at each task"),

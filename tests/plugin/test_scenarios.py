@@ -45,8 +45,16 @@ def test_the_test_asserts_the_reward(shop: Bench) -> None:
     gated = shop("--a2a-min-pass=0.5")
 
     alone.assert_outcomes(failed=1, passed=2)
+    said = "it should be there by now"
     alone.stdout.fnmatch_lines(
-        ["*did not do what the test asserts: it should be there by now*", "*what the test asserts:*"]
+        [
+            f"*#0: did not do what the test asserts: {said}; reward 0 = ASSERTIONS 0, *",
+            f"why: the agent did not do what the test asserts: {said}",
+            "what the test asserts:",
+            f"  {said} (assert *)",
+            "last 2 of 2 messages *",
+        ],
+        consecutive=True,
     )
     # Beside a gate a miss fails nothing by itself.
     assert gated.ret == 0
@@ -58,7 +66,7 @@ def test_the_values_of_an_assertion_are_shown_without_the_reward_that_it_denies(
     write(shop, '@pytest.mark.a2a_scenario("Hi")\ndef test_it(trial):\n    assert trial.called("look_up")\n')
     result = shop()
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*assert () + where () = called('look_up') + where called = trial.called"])
+    result.stdout.fnmatch_lines(["*(assert () + where () = called('look_up') + where called = trial.called)"])
 
 
 def test_another_scenario_of_that_name_is_held_anew(shop: Bench) -> None:

@@ -314,7 +314,8 @@ class _Trial:
         except AssertionError as error:
             # pytest writes out what the test was asked with, whose reward is the one that it would have.
             detail = one_line(str(error).replace(repr(trial), "trial"))
-            return RewardCheck("assertion", _asserted_line(error), met=False, detail=detail)
+            line = _asserted_line(error)
+            return RewardCheck("assertion", line, met=False, detail=detail.removeprefix(line).lstrip())
         except (KeyboardInterrupt, SystemExit):
             raise
         # Also what pytest.fail and pytest.skip raise, which is no Exception and would end the thread.
