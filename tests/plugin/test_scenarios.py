@@ -148,6 +148,7 @@ def test_tools_are_methods_and_their_errors_are_reported(shop: Bench) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("litellm")
 def test_a_model_plays_the_user_and_another_judges(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     write(
