@@ -117,7 +117,7 @@ QUICK = (
     "get-unknown@0.3@GRPC",
     *("old-no-get", "old-no-resubscribe", "old-other-id", "old-task-code", "old-no-kind", "old-states-of-1.0"),
     *("old-roles", "old-task-no-context", "old-data-list", "old-snake-case", "old-wrapped", "old-bare-events"),
-    *("old-never-final", "never-block@0.3", "push-undeclared@0.3@JSONRPC"),
+    *("old-never-final", "old-config-bare", "never-block@0.3", "push-undeclared@0.3@JSONRPC"),
 )
 
 

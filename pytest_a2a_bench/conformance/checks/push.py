@@ -260,6 +260,8 @@ async def create_returns_the_config(ctx: Context) -> None:
             return
         if not config.get("id"):
             ctx.fail("the config has no id", reply, pointer="/id", expected="an id made by the agent")
+        if not _has_its_form(ctx, reply):
+            return
         for name in ("url", "taskId"):
             if config.get(name) != params[name]:
                 found = f"{name} is {config.get(name)!r}"
@@ -267,11 +269,24 @@ async def create_returns_the_config(ctx: Context) -> None:
                 return
 
 
+def _has_its_form(ctx: Context, reply: WireReply) -> bool:
+    """Fail where a configuration, which is read in the form of either version, has that of the other one."""
+    # 0.3's schema and its proto file have url and id a level deeper.
+    is_old = ctx.version == "0.3"
+    if ("pushNotificationConfig" in reply.result) is is_old:
+        return True
+    expected = "url and id in pushNotificationConfig" if is_old else "url and id beside taskId"
+    ctx.fail(f"the config has the members {sorted(reply.result)}", reply, expected=expected)
+    return False
+
+
 async def get_returns_the_config(ctx: Context) -> None:
     """Get returns the created configuration."""
     task_id, config, made = await created(ctx)
     reply = await ctx.call(GET, {"taskId": task_id, "id": config["id"]})
     got = config_of(reply)
+    if got and not _has_its_form(ctx, reply):
+        return
     for name in [n for n in ("id", "url", "taskId") if got.get(n) != config.get(n)][:1]:
         found = f"{name} is {got.get(name)!r}: {reply.describe()}"
         ctx.fail(found, made, reply, pointer=f"/{name}", expected=repr(config.get(name)))

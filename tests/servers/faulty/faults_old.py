@@ -6,6 +6,7 @@ from typing import Any
 
 from faulty.fault import (
     GRPC,
+    HTTP,
     REST,
     Fault,
     FaultyCall,
@@ -102,6 +103,7 @@ OLD_FAULTS: dict[str, Fault] = {
     "old-always-final": _with("final", lambda found: found.update(final=True)),
     "old-config-no-task": _config(lambda found: found.pop("taskId", None)),
     "old-config-no-url": _config(lambda found: found.get("pushNotificationConfig", {}).pop("url", None)),
+    "old-config-bare": replace(_config(lambda found: found.update(found.pop("pushNotificationConfig"))), bindings=HTTP),
     "old-push-no-token": Fault(delivery=delivery_headers(x_a2a_notification_token=None)),
     "old-push-wrapped": Fault(delivery=lambda packet: packet._replace(body=b'{"task": ' + packet.body + b"}")),
     "old-rest-flat": Fault(spelling=_wrap),
