@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from a2a.types import AgentCardSignature, Part
 from gateway_faults import FAULTS, method
-from gateway_proxy import TRANSPARENT, Fault, Message, Rewriting, gateway_proxy
+from gateway_proxy import TRANSPARENT, Fault, Message, Rewriting, gateway_proxy, json_answer
 from judged import SCRIPTED
 from scripted import Features, ScriptedExecutor, full_agent
 from starlette.middleware import Middleware
@@ -116,6 +116,15 @@ def test_a_subscription_that_arrives_when_the_task_has_ended_shows_nothing() -> 
 
     with pair_of(Fault("late", "", request=delay), slow="slow 0.3 done") as pair:
         assert found(chosen(pair, "GW-017")) == {}
+
+
+def test_a_subscription_that_is_refused_says_nothing_of_the_task() -> None:
+    def refuse(message: Message) -> Message | None:
+        return json_answer({"detail": "Not Found"}, 404) if method(message) == "SubscribeToTask" else None
+
+    with pair_of(Fault("no subscriptions", "", request=refuse), slow="slow 0.5 done") as pair:
+        planned = [p for p in pair.plan() if p.requirement.id in ("GW-009", "GW-010") and p.binding == "JSONRPC"]
+        assert found(pair.compare(planned)) == {}
 
 
 class Varying(ScriptedExecutor):

@@ -198,8 +198,10 @@ async def slow(asking: Asking) -> None:
                 # The agent's refusal, which is right once the task has ended (section 3.1.6).
                 if state_of((await asking.direct.get_task(id)).result) not in RUNNING:
                     del asking.seen["SubscribeToTask"]
-            # A gateway that keeps answers has the one from before.
-            await asking.call("GetTask of a task that has ended", "GetTask", {"id": id}, sent=sent)
+            # A stream that is refused or cut is over before its task.
+            if state_of((await asking.direct.wait_for_task(id)).result) not in RUNNING:
+                # A gateway that keeps answers has the one from before.
+                await asking.call("GetTask of a task that has ended", "GetTask", {"id": id}, sent=sent)
 
     waits: list[Awaitable[Any]] = [asking.call("SendMessage of a slow task", "SendMessage", ctx.send_params(text))]
     if ctx.target.declares("streaming"):
