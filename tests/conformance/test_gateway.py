@@ -207,6 +207,20 @@ def test_consequences_of_a_gateway_fault_are_listed_beneath_it(capsys: pytest.Ca
     assert "A2A 1.0: not conformant" in out
 
 
+def test_a_route_that_is_missing_is_one_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    def refuse(message: Message) -> Message | None:
+        return Message(status=404, body=b"no such route") if ":" in message.path else None
+
+    ids = [word for id in ("GW-005", "GW-012", "GW-017") for word in ("--id", id)]
+    with served(Fault("no colons", "", request=refuse)) as (gateway, direct):
+        assert run(gateway, "--direct", direct, "--version", "1.0", "--binding", "HTTP+JSON", *ids) == 1
+    out = capsys.readouterr().out
+    assert "the gateway breaks GW-005 in " in out
+    assert "    GW-017 [HTTP+JSON] SendStreamingMessage: the answer: a page with status 404" in out
+    assert "FAILED GW-005 [HTTP+JSON]" in out
+    assert out.count("FAILED") == 1
+
+
 @pytest.mark.slow
 def test_a_fault_on_both_sides_is_the_agents(capsys: pytest.CaptureFixture[str]) -> None:
     with served(TRANSPARENT) as (gateway, direct):

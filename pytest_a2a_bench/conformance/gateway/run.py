@@ -139,7 +139,8 @@ class Pair:
     ) -> list[CheckResult]:
         """Compare, and return all results: findings about the agent itself are skipped, the rest is the gateway's.
 
-        It is listed beneath the first requirement that the gateway breaks on the same interface.
+        It is listed beneath the first requirement that the gateway breaks on the same interface, and so is what the
+        gateway refuses with the very answers of that one: a route that is missing is missing for all that needs it.
 
         :param stands_alone: returns whether a result may neither be a cause nor be explained, such as a waived one.
         :param elsewhere: requirements of the gateway that another process judges for the same report; they are judged
@@ -151,10 +152,12 @@ class Pair:
         compared = await self._compare([*planned, *(p for p in elsewhere if _place(p) in places)])
         first = len(compared)
         every = [*compared, *every]
-        for cause, result in enumerate(compared):
+        for cause in range(first):
+            result = every[cause]
             if result.outcome == "failed" and not stands_alone(result):
                 theirs = [n for n, r in enumerate(every) if r.outcome in FOUND and _place(r) == _place(result)]
-                explain(every, cause, [n for n in theirs if n >= first and not stands_alone(every[n])])
+                follows = [n for n in theirs if n >= first or _refusals(every[n]) <= _refusals(result) - {None}]
+                explain(every, cause, [n for n in follows if not stands_alone(every[n])])
         return every
 
     async def _without_own(self, results: Sequence[CheckResult], left: list[str] | None) -> list[CheckResult]:
@@ -175,6 +178,12 @@ def changes_line(broken: Iterable[str], exchanges: int, direct: str) -> str:
     names = ", ".join(dict.fromkeys(broken))
     changed = f"breaks {names}" if names else "changed nothing"
     return f"the gateway {changed} in {exchanges} exchanges; without it: {redact_url(direct)}"
+
+
+def _refusals(result: CheckResult) -> set[tuple[int | None, str] | None]:
+    """Return the refusals that findings show, as status and body of HTTP; None stands for anything else."""
+    answers = [finding.exchanges[-1] if finding.exchanges else None for finding in result.findings]
+    return {(e.status, e.response) if e and e.http_method and (e.status or 0) >= 400 else None for e in answers}
 
 
 def _place(one: CheckResult | Planned) -> tuple[str, str]:
