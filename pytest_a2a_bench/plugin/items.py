@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
+import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -102,10 +104,23 @@ def _parameters(metafunc: pytest.Metafunc, marker: pytest.Mark, run: BenchRun) -
 
 
 def _function(metafunc: pytest.Metafunc) -> Callable[..., object]:
-    """Return a test as a function without ``self``: a class's test is called on one instance for all trials."""
+    """Return a test as a function without ``self``: a class's test is called on one instance for all trials.
+
+    Its ``pytest.fail`` is an assertion that does not hold: only the plugin knows what that raises.
+    """
     plain: Callable[..., object] = metafunc.function
     bound: Callable[..., object] = getattr(metafunc.cls(), plain.__name__) if metafunc.cls is not None else plain
-    return bound
+    if inspect.iscoroutinefunction(bound) or inspect.isasyncgenfunction(bound):
+        return bound
+
+    @functools.wraps(bound)
+    def asked(*args: object) -> object:
+        try:
+            return bound(*args)
+        except pytest.fail.Exception as error:
+            raise AssertionError(error.msg or "pytest.fail") from error
+
+    return asked
 
 
 def _in_turns(names: tuple[str | None, ...]) -> Iterator[tuple[str | None, ...]]:

@@ -104,6 +104,31 @@ def test_an_exception_beside_assertions_is_an_error_and_no_verdict(shop: Bench) 
     result.stdout.fnmatch_lines(["*the test failed with ZeroDivisionError: division by zero (test_own.py:5); only *"])
 
 
+def test_a_test_that_calls_pytest_fail_is_a_miss(shop: Bench) -> None:
+    write(
+        shop,
+        '@pytest.mark.a2a_scenario("Where is my order A1?")\n'
+        "class TestOrders:\n"
+        "    def test_way(self, trial):\n"
+        '        if not trial.said("has arrived"):\n'
+        '            pytest.fail("it should be there by now")\n'
+        "    def test_raises(self, trial):\n"
+        "        with pytest.raises(KeyError):\n"
+        "            trial.said('x')\n",
+    )
+
+    result = shop()
+
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*did not do what the test asserts: it should be there by now; reward 0 = ASSERTIONS 0, *",
+            "*did not do what the test asserts: DID NOT RAISE *KeyError*; reward 0 = *",
+        ]
+    )
+    assert [r["reward"] for r in shop.stored()] == [0.0, 0.0]
+
+
 def test_tests_of_one_name_are_reported_apart_by_their_label(shop: Bench) -> None:
     asked = "def test_it(trial):\n    assert trial.said({!r})\n"
     first = '@pytest.mark.a2a_scenario("Where is my order A1?")\n' + asked.format("on its way")

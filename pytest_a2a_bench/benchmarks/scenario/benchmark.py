@@ -318,7 +318,7 @@ class _Trial:
             return RewardCheck("assertion", line, met=False, detail=detail.removeprefix(line).lstrip())
         except (KeyboardInterrupt, SystemExit):
             raise
-        # Also what pytest.fail and pytest.skip raise, which is no Exception and would end the thread.
+        # Also what pytest.skip raises, which is no Exception and would end the thread.
         except BaseException as error:
             name = self.context.key.task_id.rpartition(".")[2]
             what = one_line(f"{type(error).__name__}: {error}") + _place(error, name)
