@@ -322,6 +322,10 @@ def test_errors_read_alike() -> None:
 
 def test_errors_without_details_are_known_by_status() -> None:
     assert read_rest_error({"title": "x"}, 404).may_be("TaskNotFoundError")
+    # 0.3 has no table of HTTP statuses, and JSONRPCError for all transports.
+    told = {"code": -32003, "message": "no"}
+    for old in (read_rest_error(told, 501), read_rest_error({"error": told}, 501)):
+        assert (old.name, old.is_internal) == ("PushNotificationNotSupportedError", False)
     assert not read_rest_error("nonsense", 500).may_be("TaskNotFoundError")
     assert read_rest_error({}, 409).may_be("TaskNotCancelableError")
     assert read_grpc_error("UNIMPLEMENTED", "", ()).may_be("UnsupportedOperationError")

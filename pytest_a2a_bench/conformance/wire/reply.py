@@ -152,7 +152,7 @@ class ReplyError:
     """An error, in the words that every binding shares.
 
     :param name: the specification's name of it (``TaskNotFoundError``), empty where the answer does not say.
-    :param code: JSON-RPC code, where that is the binding.
+    :param code: JSON-RPC code, where the answer has one.
     :param details: the ``google.rpc`` objects, as JSON.
     """
 
@@ -341,7 +341,7 @@ def read_rpc_error(raw: Any, status: int | None) -> ReplyError:
 
 
 def read_rest_error(document: Any, status: int) -> ReplyError:
-    """Read an error answer of HTTP+JSON, in the specified form or in problem+json."""
+    """Read an error answer of HTTP+JSON: in the form of 1.0, in problem+json, or as 0.3's JSONRPCError (its §7.1)."""
     # problem+json (RFC 9457) has its members at the top; examples of the specification (section 3.3) have this form.
     raw = document.get("error", document) if isinstance(document, Mapping) else document
     if not isinstance(raw, Mapping):
@@ -350,10 +350,11 @@ def read_rest_error(document: Any, status: int) -> ReplyError:
     message = str(raw.get("message") or raw.get("detail") or raw.get("title") or "")
     # In AIP-193 the name of the gRPC status; in problem+json the HTTP status again, as a number.
     grpc_status = raw.get("status")
+    numbered = read_rpc_error(raw, status)
     return ReplyError(
-        _name_of(found, is_invalid=status == ERRORS["InvalidParamsError"].http),
+        _name_of(found, is_invalid=status == ERRORS["InvalidParamsError"].http) or numbered.name,
         message,
-        None,
+        numbered.code if numbered.name else None,
         status,
         grpc_status if isinstance(grpc_status, str) else "",
         found,
