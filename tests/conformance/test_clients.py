@@ -73,6 +73,7 @@ FAULTS: list[tuple[str, str, str, str, str]] = [
     ("query", "HTTP+JSON", "1.0", "slow", "HJ-004"),
     ("other-service", "GRPC", "1.0", "input", "GR-001"),
     ("agent-role", "GRPC", "1.0", "input", "DM-004"),
+    ("old-role", "JSONRPC", "1.0", "input", "DM-004"),
     ("no-parts", "JSONRPC", "1.0", "input", "DM-003"),
     ("two-contents", "JSONRPC", "1.0", "input", "PART-009"),
     ("kind", "JSONRPC", "1.0", "input", "DM-012"),
@@ -191,8 +192,8 @@ class SmallClient:
         if self.fault == "two-contents":
             part["url"] = "https://example.org/"
         found: Json = {"messageId": id, "role": "ROLE_USER", "parts": [part]}
-        if self.fault == "agent-role":
-            found["role"] = "ROLE_AGENT"
+        if self.fault in ("agent-role", "old-role"):
+            found["role"] = "ROLE_AGENT" if self.fault == "agent-role" else "user"
         if self.fault == "no-parts":
             found["parts"] = []
         if self.fault == "kind":

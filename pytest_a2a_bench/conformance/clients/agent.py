@@ -145,7 +145,9 @@ class Call:
     @property
     def message(self) -> Mapping[str, Any]:
         """The message that is sent."""
-        return as_object(self.params.get("message"))
+        read = as_object(self.params.get("message"))
+        # Readers of protobuf's JSON leave out a role that they do not know.
+        return {**read, **{k: v for k, v in self.spelled.items() if k == "role" and k not in read}}
 
     @property
     def spelled(self) -> Mapping[str, Any]:
@@ -168,7 +170,7 @@ class Call:
         """The message that is sent, read."""
         form: Any = "1.0" if self.version == "1.0" else "0.3" if self.binding == "JSONRPC" else "0.3-proto"
         try:
-            found = read_event({"kind": "message", **self.message}, form)
+            found = read_event({"kind": "message", **as_object(self.params.get("message"))}, form)
         except ProtocolError:
             return InMessage()
         return found if isinstance(found, InMessage) else InMessage()
