@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from a2a.types import AgentCardSignature, Part
 from gateway_faults import FAULTS, method
@@ -219,6 +220,23 @@ def test_a_route_that_is_missing_is_one_fault(capsys: pytest.CaptureFixture[str]
     assert "    GW-017 [HTTP+JSON] SendStreamingMessage: the answer: a page with status 404" in out
     assert "FAILED GW-005 [HTTP+JSON]" in out
     assert out.count("FAILED") == 1
+
+
+@pytest.mark.slow
+def test_a_lost_query_is_one_fault_where_the_agent_has_many_tasks() -> None:
+    with pair_of(fault_named("query lost"), slow="slow 0.4 done") as pair:
+        url = next(
+            direct.url for direct, _ in pair.targets if direct.binding == "HTTP+JSON" and direct.version == "1.0"
+        )
+        for number in range(51):
+            message = {"messageId": f"m-{number}", "role": "ROLE_USER", "parts": [{"text": "task"}]}
+            answer = httpx.post(f"{url}/message:send", json={"message": message}, headers={"A2A-Version": "1.0"})
+            assert answer.status_code == 200
+        wanted = [p for p in pair.plan() if p.requirement.id in ("GW-005", "GW-009") and p.binding == "HTTP+JSON"]
+        (words,) = found(pair.compare(wanted))["GW-005"]
+        assert set(found(pair.compare(wanted))) == {"GW-005"}
+    assert "/nextPageToken: " in words
+    assert "through the gateway, '' without it" in words
 
 
 @pytest.mark.slow

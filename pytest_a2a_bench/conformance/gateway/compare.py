@@ -44,7 +44,10 @@ _FACT_RULES = {
 }
 _ABOUT_HEADERS = {"VersionNotSupportedError": "GW-006", "ExtensionSupportRequiredError": "GW-007"}
 # What shows in a result that a query, or a configuration, was not handed on.
-_ABOUT_MEMBERS = {"GW-005": {"#", "pageSize", "totalSize"}, "GW-021": {"url", "token", "scheme", "credentials"}}
+_ABOUT_MEMBERS = {
+    "GW-005": {"#", "pageSize", "totalSize", "nextPageToken"},
+    "GW-021": {"url", "token", "scheme", "credentials"},
+}
 _IDS = ("id", "taskId", "contextId", "messageId", "artifactId")
 # Headers of a connection, or of the server that answers: every proxy has its own.
 _HOP = frozenset(
@@ -349,7 +352,8 @@ def changed(key: str, want: Any, got: Any) -> str:
 def _text(key: str, value: Any) -> str:
     if isinstance(value, bool) and not key.startswith("/"):
         return "yes" if value else "no"
-    return value if value is NOTHING else one_line(str(value) if isinstance(value, (int, str)) else repr(value), 120)
+    is_plain = isinstance(value, (int, str)) and value != ""
+    return value if value is NOTHING else one_line(str(value) if is_plain else repr(value), 120)
 
 
 def origin_text(url: str) -> str:
