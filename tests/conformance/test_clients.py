@@ -57,6 +57,7 @@ FAULTS: list[tuple[str, str, str, str, str]] = [
     ("no-version", "JSONRPC", "1.0", "input", "VER-002"),
     ("wrong-version", "HTTP+JSON", "1.0", "input", "VER-002"),
     ("wrong-version", "JSONRPC", "0.3", "input", "V03-VER-001"),
+    ("short-version", "JSONRPC", "1.0", "input", "VER-007"),
     ("patch-version", "GRPC", "1.0", "input", "VER-003"),
     ("old-card-path", "JSONRPC", "1.0", "input", "CARD-001"),
     ("wrong-url", "JSONRPC", "1.0", "input", "CARD-007"),
@@ -240,6 +241,8 @@ class SmallClient:
 
     def headers(self) -> dict[str, str]:
         found = {} if self.version == "0.3" or self.fault == "no-version" else {"A2A-Version": self.version}
+        if self.fault == "short-version":
+            found["A2A-Version"] = "1"
         if self.fault == "patch-version":
             found["A2A-Version"] = "1.0.1"
         if self.fault == "wrong-version":

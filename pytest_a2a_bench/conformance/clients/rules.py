@@ -180,8 +180,11 @@ _VALUES: Mapping[str, Callable[[Call], str | None]] = {
 """The values that data-driven rules read; None where a call has none."""
 
 
-def _version_sent(call: Call) -> str:
+def _version_sent(call: Call) -> str | None:
     sent = _version(call)
+    # What is no version at all is another requirement's, which 0.3 has not.
+    if sent and call.version != "0.3" and not re.fullmatch(r"\d+\.\d+(\.\d+)?", sent):
+        return None
     if not sent:
         return _unless(call.version == "0.3", "sends no A2A-Version, which means 0.3")
     is_right = sent.split(".")[:2] == call.version.split(".")
