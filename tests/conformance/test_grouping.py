@@ -634,6 +634,53 @@ CONSEQUENCES: dict[str, Any] = {
         ],
         [("AUTH-002", "the token is accepted under the name of a scheme that does not exist: status 200 with '{}'")],
     ),
+    "a state that 0.3 does not have": (
+        ("V03-DM-002", "state is 'done'"),
+        [
+            ("V03-SEND-002", "the task is returned in state 'done'"),
+            ("V03-STREAM-002", "the stream ends at done: a stream of 4 events"),
+            ("V03-STREAM-003", "the stream of a running task ended at done: a stream of 3 events"),
+        ],
+        [("V03-STREAM-002", "the stream ends at input-required: a stream of 4 events")],
+    ),
+    "updates without a kind": (
+        ("V03-DM-001", "kind of a statusUpdate is None"),
+        [("V03-STREAM-003", "event 1 of the stream of a running task has no known kind")],
+        [("V03-STREAM-003", "the stream of a running task ended at working: a stream of 3 events")],
+    ),
+    "a task without a status": (
+        ("V03-DM-004", "status of a task is missing"),
+        [("V03-TASK-002", "CancelTask returned state none, and the task was never cancelled")],
+        [("V03-TASK-002", "CancelTask returned state working, and the task was never cancelled")],
+    ),
+    "a member in snake_case": (
+        ("V03-DM-007", "a member is called 'context_id'"),
+        [("V03-DM-004", "contextId of a task is missing")],
+        [("V03-DM-004", "contextId of a task is ''")],
+    ),
+    "streaming that is declared and refused": (
+        ("V03-STREAM-001", "no stream: error UnsupportedOperationError -32004 200: no"),
+        [
+            (
+                "V03-STREAM-003",
+                "the stream of a running task ended at no state: error UnsupportedOperationError",
+            )
+        ],
+        [("V03-STREAM-003", "the stream of a running task ended at no state: error MethodNotFoundError -32601: no")],
+    ),
+    "notifications that are declared and refused": (
+        (
+            "V03-PUSH-001",
+            "creating: error PushNotificationNotSupportedError -32003 200: not here",
+        ),
+        [
+            (
+                "V03-SEND-003",
+                "a message: no result: error PushNotificationNotSupportedError -32003 200: no",
+            )
+        ],
+        [("V03-SEND-003", "a message with a config: no result: error InternalError -32603 200: no")],
+    ),
     "a path that is not there": (
         ("HJ-001", "POST /tasks/{id}:cancel does not exist: HTTP 404"),
         [

@@ -50,8 +50,11 @@ async def resubscribing_goes_on(ctx: Context) -> None:
         reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
         if reply.events:
             break
-    state = rebuild(read_events(reply.events)).state
-    if state not in TERMINAL:
+    events = read_events(reply.events)
+    if unread := [number for number, event in enumerate(events) if not event.kind]:
+        found = f"event {unread[0]} of the stream of a running task has no known kind"
+        ctx.fail(found, reply, pointer=f"/{unread[0]}")
+    elif (state := rebuild(events).state) not in TERMINAL:
         found = f"the stream of a running task ended at {state or 'no state'}: {reply.describe()}"
         ctx.fail(found, reply, expected="its events up to the terminal state")
 
