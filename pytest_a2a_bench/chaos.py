@@ -28,6 +28,7 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.a2a.transport import open_client
+from pytest_a2a_bench.config.load import of_command
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.listener import listen, local_url
@@ -507,7 +508,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         faults = Faults(draws, arguments.hang, report=lambda fault, call: _report(draws, fault, call))
         asyncio.run(_serve(arguments, faults))
     except A2ABenchError as error:
-        print(f"chaos: {one_line(str(error))}", file=sys.stderr)
+        options = [f"--{name.replace('_', '-')}" for name in vars(arguments)]
+        print(f"chaos: {one_line(of_command(options).words(str(error)))}", file=sys.stderr)
         return 2
     counts = ", ".join(f"{name} {count}" for name, count in sorted(faults.injected.items()))
     print(f"chaos: {draws.requests} requests, {faults.injected.total()} faults ({counts or 'none'})", file=sys.stderr)

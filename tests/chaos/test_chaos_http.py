@@ -385,7 +385,7 @@ def test_the_command_injects_faults_and_sums_up(
     [
         (["--fault", "rest=1"], "there is no fault 'rest'; did you mean 'reset'"),
         (["--port", "70000"], "argument --port: invalid choice: 70000"),
-        ([], "http://127.0.0.1:9"),
+        ([], "is the agent running? (--wait SECONDS waits for it)"),
     ],
 )
 def test_an_error_is_one_line_and_exit_code_2(
