@@ -23,6 +23,7 @@ from pytest_a2a_bench.conformance.checks import (
     push,
     streaming,
     tasks,
+    v03,
     versioning,
 )
 from pytest_a2a_bench.conformance.context import Context
@@ -346,6 +347,7 @@ def rest_error(**members: Any) -> WireReply:
 
 
 LATE = late(9)
+FINAL = {"kind": "status-update", "status": {"state": "completed"}, "final": True}
 PAGE_OF_NONE = [(reply(), {"tasks": [], "pageSize": 1, "totalSize": 0})]
 PAGE = Exchange("HTTP+JSON", "SendMessage", "", response="<p>")
 BROKEN = WireReply(PAGE, 500, error=read_rpc_error({"code": -32603, "message": "no"}, 500))
@@ -389,6 +391,13 @@ BROKEN = WireReply(PAGE, 500, error=read_rpc_error({"code": -32603, "message": "
             "CAN-006",
             {"accepted": cancelled(stream=stream(status("CANCELED"), ended=False))},
             "the open stream saw canceled last and stayed open",
+        ),
+        (v03.last_update_is_final, "V03-STREAM-002", {"stream_in": stream(FINAL, ended=True)}, ""),
+        (
+            v03.last_update_is_final,
+            "V03-STREAM-002",
+            {"stream_in": stream(FINAL, {"kind": "artifact-update"}, ended=True)},
+            "1 more event after the status update with final true",
         ),
         (
             streaming.subscription_ends_with_the_task,

@@ -11,6 +11,7 @@ from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
 from pytest_a2a_bench.conformance.fixtures import stream_in
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
 from pytest_a2a_bench.conformance.protocol.streams import read_event, read_events, rebuild
+from pytest_a2a_bench.results.stats import count
 
 
 async def events_have_their_kind(ctx: Context) -> None:
@@ -25,7 +26,7 @@ async def events_have_their_kind(ctx: Context) -> None:
 
 
 async def last_update_is_final(ctx: Context) -> None:
-    """The last status update says final."""
+    """The last status update says final, and is the end of the stream."""
     reply = await stream_in(ctx, ctx.state)
     events = ctx.events_of(reply, "the stream", "V03-STREAM-001")
     updates = [(number, event) for number, event in enumerate(events) if event.kind == "statusUpdate"]
@@ -41,6 +42,10 @@ async def last_update_is_final(ctx: Context) -> None:
             found = f"final is {event.body.get('final')!r} in {'the last' if last else 'an earlier'} status update"
             expected = "final true in the last status update, and only there"
             ctx.fail(found, reply, pointer=f"/{number}/final", expected=expected)
+            return
+    if after := len(events) - 1 - updates[-1][0]:
+        found = f"{count(after, 'more event')} after the status update with final true"
+        ctx.fail(found, reply, pointer=f"/{updates[-1][0] + 1}", expected="that it is the final event in the stream")
 
 
 async def resubscribing_goes_on(ctx: Context) -> None:
