@@ -85,8 +85,8 @@ THREE, THREE_WRONG = without(BAGS, total_baggages=3), "update_reservation_baggag
         (result([CANCEL], AWAY), "transferred", ""),
         (result([CANCEL, BAGS], BAGS, CANCEL), "order", ""),
         (result([CANCEL], CANCEL), "gold-unreached", ""),
-        (result([], user_gold=[("toggle_data", {})]), "never-instructed", "toggle_data"),
-        (result([], ("toggle_roaming", {})), "misinstructed", "toggle_roaming"),
+        (result([], "Done.", user_gold=[("toggle_data", {})]), "never-instructed", "toggle_data"),
+        (result([], "Toggle it.", ("toggle_roaming", {})), "misinstructed", "toggle_roaming"),
         (result([READ], READ, "It is $12.", failing=["COMMUNICATE"], communicate=["327"]), "told-wrong", ASKED),
         (result([READ], READ, "Done.", failing=["COMMUNICATE"], communicate=["327"]), "told-nothing", ASKED),
         (result([READ], "It is $12.", failing=["COMMUNICATE"], communicate=["327"]), "read-less", "get_user_details"),
@@ -140,7 +140,7 @@ def test_a_diagnosis_says_both_values_what_was_seen_and_a_known_defect() -> None
     unseen = diagnose(result([without(BAGS, payment_id="gift_7")], BAGS), tau2.DIAGNOSER)
     assert unseen is not None
     assert "(nothing that it had read or heard says the needed payment_id)" in unseen.detail
-    doubted = result([CANCEL], provenance={"corrected": {"tau2 1.0": ["gold", "state"]}})
+    doubted = result([CANCEL], "Done.", provenance={"corrected": {"tau2 1.0": ["gold", "state"]}})
     beside = diagnose(doubted, tau2.DIAGNOSER)
     assert beside is not None
     assert beside.kind == "never-called"
@@ -189,6 +189,7 @@ def _on_the_phone(*said: Call | str, **more: Any) -> TrialResult:
             "users-words",
             "the user said 'Priya'",
         ),
+        (result([CANCEL]), "never-asked", "the user: 'I want to cancel R1"),
         (_on_the_phone(LOOK, "Done.", errors=["reseat_sim_card"]), "users-tool", "needed: reseat_sim_card"),
     ],
 )  # fmt: skip
@@ -292,7 +293,7 @@ def _run(folder: Path) -> list[TrialResult]:
     store, results = Store(folder), []
     for number in range(12):
         key = TrialKey("tau2", "airline", str(number), 0)
-        made = result([CANCEL]) if number < 9 else result([BAGS], without(BAGS, total_baggages=number))
+        made = result([CANCEL], "Done.") if number < 9 else result([BAGS], without(BAGS, total_baggages=number))
         missed = TrialResult(key, "evaluated", "r1", made.reward_info, "user_stop", transcript=made.transcript)
         store.write(missed)
         results.append(missed)

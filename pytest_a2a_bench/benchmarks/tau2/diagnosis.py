@@ -39,6 +39,11 @@ CAUSES: Mapping[str, Cause] = {
         "read the last two messages",
         "unproven",
     ),
+    "never-asked": Cause(
+        "the user ended the conversation before the agent was asked anything",
+        "read the user's only message",
+        "unproven",
+    ),
     "users-tool": Cause(
         "called {subject}, which is a tool on the user's phone", "let it ask the user to do that on the phone"
     ),
@@ -110,6 +115,9 @@ def diagnose(result: TrialResult) -> Diagnosis | None:
     if reward is None:
         return None
     failing = {basis for basis, value in reward.breakdown.items() if value < 1}
+    doubt = "; ".join(map(one_line, notes.remarks(result)))
+    if failing and (unasked := _never_asked(result)):
+        return replace(unasked, doubt=doubt)
     gold = list(_gold(reward.info.get("action_checks")))
     made = list(_made(result.transcript))
     found: list[Diagnosis] = []
@@ -129,7 +137,18 @@ def diagnose(result: TrialResult) -> Diagnosis | None:
         return None
     end = len(result.transcript)
     first = min(found, key=lambda d: end if d.turn is None else d.turn)
-    return replace(first, doubt="; ".join(map(one_line, notes.remarks(result))))
+    return replace(first, doubt=doubt)
+
+
+def _never_asked(result: TrialResult) -> Diagnosis | None:
+    """Find a user that ended the conversation with its first message: the greeting before it is the benchmark's."""
+    turns = list(enumerate(result.transcript))[given_messages(result) :]
+    first = next((number for number, turn in turns if turn.role == "user"), None)
+    if result.termination_reason != "user_stop" or first is None:
+        return None
+    if any(turn.role == "agent" for number, turn in turns if number > first):
+        return None
+    return Diagnosis("never-asked", "", f"the user: {one_line(turns[-1][1].text or '', _SHOWN)!r}", first)
 
 
 def _gold(checks: Any) -> Iterator[_Call]:
