@@ -238,20 +238,11 @@ def _write(directory: Path, found: Verdict, trials: Trials, run: SelectedResults
     run_id = run.manifest.run_id if run.manifest.run_id in runs else max(runs)
     verdict_found = dataclasses.replace(
         files.StoredVerdict.of(found, run_id, trials, find_missed(trials.results, ()), nodeids),
-        agent=_judged_agent(run.manifest),
+        agent=files.JudgedAgent(run.manifest.endpoint, *run.manifest.card),
         reasons=trial_text.stored_reasons(trial_text.clusters(trials.results)),
     )
     with refusing(f"{directory}: the verdict cannot be written"):
         files.write_verdict(directory, verdict_found)
-
-
-def _judged_agent(run: manifest.Manifest) -> files.JudgedAgent:
-    """Return the agents as the run's own verdict has them: ``run.json`` has the interface behind each name."""
-    each = [one.rpartition(", A2A ") for one in run.agent.split("; ")]
-    if not all(name for name, _, _ in each):
-        return files.JudgedAgent(run.endpoint, run.agent)
-    interfaces = dict.fromkeys(f"A2A {interface}" for _, _, interface in each)
-    return files.JudgedAgent(run.endpoint, "; ".join(name for name, _, _ in each), "; ".join(interfaces))
 
 
 def _write_baseline(namespace: Namespace, source: Path) -> int:

@@ -455,9 +455,11 @@ def _concluded(selected: SelectedResults, suite: str, domain: str, results: Sequ
     # Not validated: a benchmark of the user's own has its own name.
     request = Request.model_construct(agent="", form="agentbeats", evaluation=cast(Evaluation, suite), domain=domain)
     keys = tuple(result.key for result in results)
+    agent, interface = selected.manifest.card
     return Concluded(
         plan=Plan(request, Settings(shard=selected.manifest.shard), keys),
-        agent=selected.manifest.agent,
+        agent=agent,
+        interface=interface,
         results=tuple(results),
         seconds=_seconds(results),
         run_id=selected.manifest.run_id,

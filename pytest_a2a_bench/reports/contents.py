@@ -103,8 +103,8 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
         trials=trials,
         # Merged results have no verdict, and say which agent they are of.
         endpoint=found.agent.endpoint if found else asked.endpoint if asked else "",
-        agent=found.agent.name if found else asked.agent if asked else "",
-        interface=found.agent.interface if found else "",
+        agent=found.agent.name if found else asked.card[0] if asked else "",
+        interface=found.agent.interface if found else asked.card[1] if asked else "",
         checks=checks,
         explanations=explanations,
         verdict=found,

@@ -64,6 +64,15 @@ class Manifest:
         """Ids of all runs whose trials are this one's: its own and those that were joined."""
         return frozenset({self.run_id, *self.merged})
 
+    @property
+    def card(self) -> tuple[str, str]:
+        """What ``agent`` has in one text: the agents' names and versions, and their interfaces."""
+        each = [one.rpartition(", A2A ") for one in self.agent.split("; ")]
+        if not all(name for name, _, _ in each):
+            return self.agent, ""
+        interfaces = dict.fromkeys(f"A2A {interface}" for _, _, interface in each)
+        return "; ".join(name for name, _, _ in each), "; ".join(interfaces)
+
     def write(self, directory: Path) -> Path:
         """Write the file, and return its path; raises StoreError if it cannot be written."""
         path = directory / NAME

@@ -79,6 +79,16 @@ def test_a_file_has_the_shape_of_agentbeats_and_no_golds(tmp_path: Path) -> None
     assert "the agent says 42" not in text
 
 
+def test_agent_and_interface_are_apart_as_an_assessor_has_them(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", RUN[:2])
+    stored = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**stored, "agent": "Airline, the agent 1.0, A2A 1.0 jsonrpc"}))
+    command("export", "leaderboard", run, "-o", tmp_path / "file.json", "--id", "0190-first")
+    (result,) = json.loads((tmp_path / "file.json").read_text())["results"]
+    about = result["assessment"]
+    assert (about["agent"], about["interface"]) == ("Airline, the agent 1.0", "A2A 1.0 jsonrpc")
+
+
 def test_missing_trials_are_refused_or_counted(tmp_path: Path) -> None:
     absent = ("tau2/airline/9#0",)
     said = export(tmp_path, "a", RUN, absent=absent, code=2).err
