@@ -243,9 +243,12 @@ class Context:
         for need in needs.split(", "):
             kind, _, name = need.rpartition(" ")
             if kind == "capability" and not self.target.declares(name):
-                self.skip(f"the card does not declare capabilities.{name}")
+                self.skip(f"the card does not declare {self.target.member(name)}")
             elif kind == "no capability" and self.target.declares(name):
-                self.skip(f"the card declares capabilities.{name}")
+                self.skip(f"the card declares {self.target.member(name)}")
+            elif kind == "no capability" and not isinstance(self.target.card.get("capabilities", {}), Mapping):
+                judge = "V03-CARD-010" if self.version == "0.3" else "CARD-029"
+                self.skip(f"capabilities of the card is no object, which {judge} judges")
             elif kind == "scenario":
                 self.prompt(name)
             elif need == "no 0.3 interface" and (self.binding, "0.3") in self.target.interfaces:

@@ -55,10 +55,15 @@ class Target:
 
     def declares(self, capability: str) -> bool:
         """Return whether the card declares ``streaming``, ``pushNotifications`` or ``extendedAgentCard``."""
-        # 0.3 has it at the top of the card, 1.0 among the capabilities.
         if capability == "extendedAgentCard" and self.card.get("supportsAuthenticatedExtendedCard") is True:
             return True
         return self.capabilities.get(capability) is True
+
+    def member(self, capability: str) -> str:
+        """Return the member of the card that declares a capability."""
+        # 0.3 has it at the top of the card, 1.0 among the capabilities.
+        is_old = self.version == "0.3" and capability == "extendedAgentCard"
+        return "supportsAuthenticatedExtendedCard" if is_old else f"capabilities.{capability}"
 
     def offers(self, operation: str) -> bool:
         """Return whether the version has an operation, and the card the capability that it needs."""

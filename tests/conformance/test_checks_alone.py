@@ -434,3 +434,26 @@ def test_the_first_binding_is_compared_with_no_other(monkeypatch: pytest.MonkeyP
     for others, found in ((0, "the card declares one binding only"), (1, "the other bindings are compared with this")):
         monkeypatch.setattr(Context, "siblings", lambda ctx, n=others: [ctx] * (1 + n))
         assert begins(says(binding.operations_are_the_same, "EQ-001"), f"skipped: {found}")
+
+
+@in_one_test(
+    ("card", "version", "need", "reason"),
+    [
+        ({}, "0.3", "capability extendedAgentCard", "the card does not declare supportsAuthenticatedExtendedCard"),
+        ({}, "1.0", "capability extendedAgentCard", "the card does not declare capabilities.extendedAgentCard"),
+        # Of a list nobody can say what it declares.
+        (
+            {"capabilities": ["streaming"]},
+            "0.3",
+            "no capability streaming",
+            "capabilities of the card is no object, which V03-CARD-010 judges",
+        ),
+    ],
+)
+def test_a_capability_is_declared_where_its_version_has_it(
+    card: Mapping[str, Any], version: str, need: str, reason: str
+) -> None:
+    session = SimpleNamespace(target=Target("", card, version, "JSONRPC", ""))
+    with pytest.raises(SkipCheck) as skipped:
+        Context(requirement("V03-STREAM-004"), cast("Any", session)).require(need)
+    assert str(skipped.value) == reason
