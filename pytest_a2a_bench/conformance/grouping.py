@@ -73,7 +73,7 @@ _KINDS: Mapping[str, _Kind] = {
     "speech": _Kind("{}", _UNTRUE),
     "method path": _Kind("", ("CARD-009", "V03-CARD-013")),
     "no method": _Kind("operations are not there at all", ("JR-002", "GR-001", "V03-RPC-001")),
-    "broken interface": _Kind("whatever is asked is answered with an internal error", _UNTRUE),
+    "broken interface": _Kind("internal errors in place of answers", _UNTRUE),
     "silence": _Kind("answers take longer than the limit of time"),
     "gateway": _Kind("a gateway answers in the agent's place: {}"),
     "error event": _Kind("", ("STREAM-014",)),

@@ -421,7 +421,7 @@ def test_an_agent_that_fails_whatever_it_is_asked_is_reported_once() -> None:
     failing = response({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}})
     rows = received(judged_app(lambda _: failing, speaking("JSONRPC")))
     assert list(rows) == ["CARD-007"]
-    assert rows["CARD-007"].findings[0].found.startswith("whatever is asked is answered with an internal error: ")
+    assert rows["CARD-007"].findings[0].found.startswith("internal errors in place of answers: ")
 
 
 def test_a_binding_that_is_spoken_in_place_of_the_declared_one_is_named() -> None:

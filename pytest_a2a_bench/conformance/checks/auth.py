@@ -104,7 +104,7 @@ async def refusal_has_its_status(ctx: Context) -> None:
         ctx.skip("a request without credentials is not refused")
     if reply.status not in AUTH_STATUSES and (error is None or error.grpc_status not in AUTH_GRPC_STATUSES):
         expected = "UNAUTHENTICATED or PERMISSION_DENIED" if ctx.binding == "GRPC" else "401 or 403"
-        ctx.fail(f"the refusal is {reply.describe()}", reply, expected=expected)
+        ctx.fail(f"the refusal is {reply.describe()}", reply, expected=f"a refusal with {expected}")
 
 
 async def every_operation_is_guarded(ctx: Context) -> None:
