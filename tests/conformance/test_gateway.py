@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.finding import CheckResult
-from pytest_a2a_bench.conformance.gateway.compare import differences
+from pytest_a2a_bench.conformance.gateway.compare import changed, differences
 from pytest_a2a_bench.conformance.gateway.run import Pair, meet
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 
@@ -166,6 +166,13 @@ def test_only_what_is_stable_without_the_gateway_differs(
     assert differences(direct, through) == expected
 
 
+@pytest.mark.parametrize(
+    ("want", "got", "words"), [(1, "1", '"1" through the gateway, 1'), (None, "", '"" through the gateway, null')]
+)
+def test_values_of_another_type_look_different(want: Any, got: Any, words: str) -> None:
+    assert changed("/id", want, got) == f"/id: {words} without it"
+
+
 def run(*arguments: str | Path) -> int:
     return main.main(["check", *map(str, arguments)])
 
@@ -236,7 +243,7 @@ def test_a_lost_query_is_one_fault_where_the_agent_has_many_tasks() -> None:
         (words,) = found(pair.compare(wanted))["GW-005"]
         assert set(found(pair.compare(wanted))) == {"GW-005"}
     assert "/nextPageToken: " in words
-    assert "through the gateway, '' without it" in words
+    assert 'through the gateway, "" without it' in words
 
 
 @pytest.mark.slow

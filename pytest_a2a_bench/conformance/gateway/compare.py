@@ -6,6 +6,7 @@ the gateway, so that an agent that never says the same thing twice gives no find
 
 from __future__ import annotations
 
+import json
 import urllib.parse
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import islice
@@ -350,10 +351,12 @@ def changed(key: str, want: Any, got: Any) -> str:
 
 
 def _text(key: str, value: Any) -> str:
-    if isinstance(value, bool) and not key.startswith("/"):
+    # Members as JSON has them: another type is a difference, too.
+    if key.startswith("/") and value is not NOTHING:
+        return one_line(json.dumps(value, ensure_ascii=False, default=repr), 120)
+    if isinstance(value, bool):
         return "yes" if value else "no"
-    is_plain = isinstance(value, (int, str)) and value != ""
-    return value if value is NOTHING else one_line(str(value) if is_plain else repr(value), 120)
+    return one_line(str(value) if isinstance(value, (int, str)) else repr(value), 120)
 
 
 def origin_text(url: str) -> str:
