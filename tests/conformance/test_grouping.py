@@ -681,6 +681,11 @@ CONSEQUENCES: dict[str, Any] = {
         ],
         [("V03-SEND-003", "a message with a config: no result: error InternalError -32603 200: no")],
     ),
+    "a follow-up that gets other ids": (
+        ("MT-006", "the follow-up is task 't' in context 'b'"),
+        [("MT-004", "the follow-up is in context 'c', its task in 'a'")],
+        [("MT-004", "a follow-up with taskId only: no result: error InvalidParamsError -32602 200: no")],
+    ),
     "a path that is not there": (
         ("HJ-001", "POST /tasks/{id}:cancel does not exist: HTTP 404"),
         [
