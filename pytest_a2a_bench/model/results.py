@@ -242,6 +242,7 @@ USER_FAULTS: Mapping[str, str] = {
     "misspelt_stop": "it misspelt the token that ends the conversation",
     "empty": "its model returned nothing and was asked again",
     "refusal": "its model refused to answer",
+    "cut_off": "its model's message was cut off at the limit of tokens",
     "asked_again": "the guard asked its model for another message",
     "stop_held_back": "the guard held its stop back one turn",
 }

@@ -107,7 +107,7 @@ class Guard:
         :param raw: the model's answer.
         :param heard: the agent's messages.
         """
-        defective = any(defects(text, self._tools, heard)) or any(refusal(raw))
+        defective = any(defects(text, self._tools, heard)) or any(m.kind == "refusal" for m in marks(raw))
         self.again += defective
         return defective
 
@@ -130,15 +130,18 @@ def _is_id(kind: str, value: str) -> bool:
     return kind not in _SPOKEN_FREELY and any(map(str.isdigit, value))
 
 
-def refusal(raw: Mapping[str, Any]) -> Iterator[UserFault]:
-    """Yield the refusal in an answer of the model that plays the user.
+def marks(raw: Mapping[str, Any]) -> Iterator[UserFault]:
+    """Yield what its provider marks in an answer of the model that plays the user: a refusal, words that are cut off.
 
     :param raw: one of the choices of a chat completion, or the whole.
     """
     choice = (raw.get("choices") or [raw])[0]
-    said = (choice.get("message") or {}).get("refusal")
+    message = choice.get("message") or {}
+    said = message.get("refusal")
     if said or choice.get("finish_reason") == "content_filter":
         yield UserFault("refusal", one_line(str(said or "content_filter"), 300))
+    if choice.get("finish_reason") == "length":
+        yield UserFault("cut_off", one_line(str(message.get("content") or ""), 300))
 
 
 _ATTEMPTS = 3
@@ -184,7 +187,7 @@ def _user_class(base: Any) -> Any:
             super().__init__(**kwargs)
             self._before_turn = before_turn
             self._empty = 0
-            self._refusals: list[UserFault] = []
+            self._marks: list[UserFault] = []
             self._guard = guard
             self._reminder = reminder
 
@@ -192,7 +195,7 @@ def _user_class(base: Any) -> Any:
         def facts(self) -> Iterator[UserFault]:
             if self._empty:
                 yield UserFault("empty", f"{self._empty} times")
-            yield from self._refusals
+            yield from dict.fromkeys(self._marks)
             yield from self._guard.facts() if self._guard is not None else ()
 
         def generate_next_message(self, message: Any, state: Any) -> Any:
@@ -217,7 +220,7 @@ def _user_class(base: Any) -> Any:
                 self._before_turn()
                 answer = self._generate(message, state)
                 if answer[0].is_tool_call() or answer[0].has_text_content():
-                    self._refusals += refusal(answer[0].raw_data or {})
+                    self._marks += marks(answer[0].raw_data or {})
                     return answer
                 self._empty += 1
                 # Without the empty answer, which the model would see as its own.

@@ -73,11 +73,15 @@ def test_facts_and_their_turns(turns: list[Turn | str], facts: list[tuple[str, i
 @in_one_test(
     ("answer", "evidence"),
     [
-        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}, ()),
-        ({"choices": [{"message": {"refusal": "I cannot help"}, "finish_reason": "stop"}]}, ("I cannot help",)),
-        ({"message": {"content": ""}, "finish_reason": "content_filter"}, ("content_filter",)),
-        ({}, ()),
+        ({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}, []),
+        (
+            {"choices": [{"message": {"refusal": "I cannot help"}, "finish_reason": "stop"}]},
+            [UserFault("refusal", "I cannot help")],
+        ),
+        ({"message": {"content": ""}, "finish_reason": "content_filter"}, [UserFault("refusal", "content_filter")]),
+        ({"message": {"content": "Please m"}, "finish_reason": "length"}, [UserFault("cut_off", "Please m")]),
+        ({}, []),
     ],
 )
-def test_a_refusal_of_the_model(answer: dict[str, Any], evidence: tuple[str, ...]) -> None:
-    assert list(llm.refusal(answer)) == [UserFault("refusal", each) for each in evidence]
+def test_what_a_provider_marks_is_a_fact(answer: dict[str, Any], evidence: list[UserFault]) -> None:
+    assert list(llm.marks(answer)) == evidence
