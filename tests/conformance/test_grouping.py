@@ -686,6 +686,14 @@ CONSEQUENCES: dict[str, Any] = {
         [("MT-004", "the follow-up is in context 'c', its task in 'a'")],
         [("MT-004", "a follow-up with taskId only: no result: error InvalidParamsError -32602 200: no")],
     ),
+    "a null in place of an unknown task": (
+        ("V03-TASK-001", "GetTask of an unknown task: `result` is null: status 200 with '{}'"),
+        [
+            ("V03-CARD-022", "`result` is null: status 200 with '{}'"),
+            ("V03-RPC-005", "GetTask of an unknown task: `result` is null: status 200 with '{}'"),
+        ],
+        [("V03-CARD-022", "HTTP 404 from a server that has nothing there")],
+    ),
     "a path that is not there": (
         ("HJ-001", "POST /tasks/{id}:cancel does not exist: HTTP 404"),
         [
