@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from a2a.types import AgentCardSignature, Part
-from gateway_faults import FAULTS, method
+from gateway_faults import FAULTS, method, unless_card
 from gateway_proxy import TRANSPARENT, Fault, Message, Rewriting, gateway_proxy, json_answer
 from judged import SCRIPTED
 from scripted import Features, ScriptedExecutor, full_agent
@@ -126,6 +126,15 @@ def test_a_subscription_that_is_refused_says_nothing_of_the_task() -> None:
     with pair_of(Fault("no subscriptions", "", request=refuse), slow="slow 0.5 done") as pair:
         planned = [p for p in pair.plan() if p.requirement.id in ("GW-009", "GW-010") and p.binding == "JSONRPC"]
         assert found(pair.compare(planned)) == {}
+
+
+def test_a_result_that_cannot_be_read_did_reach_the_agent() -> None:
+    def shorten(message: Message) -> None:
+        message.body = message.body[:-1]
+
+    with pair_of(Fault("cut answers", "", answer=unless_card(shorten)), slow="slow 0.4 done") as pair:
+        planned = [p for p in pair.plan() if p.requirement.id in ("GW-005", "GW-009")]
+        assert set(found(pair.compare(p for p in planned if p.binding == "JSONRPC"))) == {"GW-009"}
 
 
 class Varying(ScriptedExecutor):

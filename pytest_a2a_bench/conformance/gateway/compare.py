@@ -212,6 +212,9 @@ def _rule_of_kind(direct: Seen, through: Seen, sides: Sides) -> str:
         return "GW-014"
     if reply.error is not None and reply.error.name in _ABOUT_HEADERS:
         return _ABOUT_HEADERS[reply.error.name]
+    # What says that it is the agent's kind of answer, and cannot be read, was changed on its way back.
+    if want == "result" and (status, reply.content_type) == (direct.reply.status, direct.reply.content_type):
+        return "GW-009"
     is_routed = status is not None and (status == direct.reply.status or status not in _NO_ROUTE)
     return "GW-017" if want == "stream" else through.rule or ("GW-012" if want == "error" and is_routed else "GW-005")
 
