@@ -694,6 +694,14 @@ CONSEQUENCES: dict[str, Any] = {
         ],
         [("V03-CARD-022", "HTTP 404 from a server that has nothing there")],
     ),
+    "events without an envelope": (
+        ("V03-STREAM-001", "no stream: a stream of 0 events"),
+        [
+            ("V03-RPC-003", "event 0: jsonrpc is None"),
+            ("V03-STREAM-003", "the stream of a running task ended at no state: a stream of 0 events"),
+        ],
+        [("V03-RPC-003", "jsonrpc is None")],
+    ),
     "a path that is not there": (
         ("HJ-001", "POST /tasks/{id}:cancel does not exist: HTTP 404"),
         [

@@ -66,9 +66,10 @@ async def every_operation_is_there(ctx: Context) -> None:
 async def rpc_version(ctx: Context) -> None:
     """Look at jsonrpc, result and error in results, errors and events."""
     for reply in (*await fixtures.samples(ctx), *await ordinary_errors(ctx)):
-        for document in map(as_object, reply.documents or (reply.document,)):
+        for number, document in enumerate(map(as_object, reply.documents or (reply.document,))):
             if document and document.get("jsonrpc") != "2.0":
-                ctx.fail(f"jsonrpc is {document.get('jsonrpc')!r}", reply, pointer="/jsonrpc")
+                where = f"event {number}: " * bool(reply.documents)
+                ctx.fail(f"{where}jsonrpc is {document.get('jsonrpc')!r}", reply, pointer="/jsonrpc")
                 return
             # JSON-RPC 2.0, section 5: the other one must not be there, not even as null, which 0.3 does not repeat.
             both = "result" in document and "error" in document
