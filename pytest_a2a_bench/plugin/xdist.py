@@ -9,8 +9,8 @@ import pickle
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Generator, Sequence
+from typing import Any, cast
 
 import pytest
 from xdist.scheduler import LoadScheduling
@@ -132,6 +132,7 @@ class Controller:
         self._ready: set[str] = set()
         self._crashed = False
         self._reported: set[str] = set()
+        self._ended: set[str] = set()
 
     def pytest_configure_node(self, node: Any) -> None:
         """Give a worker the run, its part of the items and the lifeline."""
@@ -149,7 +150,7 @@ class Controller:
         """Send each worker its items beforehand where conversations run ahead, or the protocol is judged."""
         ahead = self.run.settings.concurrency > self.workers or self.run.plan.selection.conformance
         # Only for the default distribution: who chooses another wants its order.
-        return AheadScheduling(config, log) if ahead and config.getoption("dist") == "load" else None
+        return AheadScheduling(config, log, self._ended) if ahead and config.getoption("dist") == "load" else None
 
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         """Note how many trials there will be."""
@@ -213,6 +214,8 @@ class Controller:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note which items were heard of, and end those that a worker did not: junit takes properties from there."""
         self._reported.add(report.nodeid)
+        if report.when == "teardown":
+            self._ended.add(report.nodeid)
         hook = report.__dict__.pop(_LOST, None)
         if hook is not None:
             end = copy.copy(report)
@@ -295,7 +298,25 @@ class AheadScheduling(LoadScheduling):  # type: ignore[misc]
     """xdist's default scheduler, but each worker gets all of its items at once, to start conversations ahead of them.
 
     The items of a crashed worker go to its replacement.
+
+    :param ended: node ids of items whose last report has come.
     """
+
+    def __init__(self, config: pytest.Config, log: Any, ended: Container[str]) -> None:
+        super().__init__(config, log)
+        self._ended = ended
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Take back a worker's items, and return the one that it was running when it crashed.
+
+        xdist hears that an item is complete after its last report. A worker that was lost in between, by a conversation
+        that ran ahead, was running none: to name the item that had ended would report it twice.
+        """
+        waiting = self.node2pending[node]
+        if waiting and self.collection is not None and self.collection[waiting[0]] in self._ended:
+            self.pending.extend(waiting[1:])
+            waiting.clear()
+        return cast("str | None", super().remove_node(node))
 
     def schedule(self) -> None:
         """Give workers their items: every worker at first, a replacement later."""

@@ -109,6 +109,21 @@ def test_a_kill_after_a_trial_was_evaluated(desk: Bench, ahead: str) -> None:
     result.stdout.fnmatch_lines(["items *1 trial was evaluated, and its item ended in an error: desk/front/ok-kill#0"])
 
 
+def test_a_kill_after_an_items_last_report_takes_nothing_back(desk: Bench) -> None:
+    """xdist hears of the end of an item after its reports: it would say that the worker crashed while running it."""
+    desk.add_to_conftest("""
+import os, signal
+def pytest_runtest_logfinish(nodeid):
+    if "ok-kill" in nodeid and "PYTEST_XDIST_WORKER" in os.environ:
+        os.kill(os.getpid(), signal.SIGKILL)
+""")
+    desk.tasks("ok-a ok-kill ok-b ok-c")
+    result = desk("-n1", "--a2a-concurrency=4", "--junitxml=j.xml")
+    result.assert_outcomes(passed=4)
+    assert result.ret == 0
+    assert list(outcomes_of(desk).values()) == [("evaluated", "1.0", "")] * 4
+
+
 def test_a_replacement_is_known_by_its_number() -> None:
     assert WorkerPart.of({"workercount": 2, LIFELINE: "x"}) == WorkerPart(lifeline="x", workers=2)
     parts = [WorkerPart.of({"workerid": f"gw{i}", "workercount": 2}) for i in range(4)]
