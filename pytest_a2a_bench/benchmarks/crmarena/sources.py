@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -343,7 +344,7 @@ def read_task_table(rows: Iterable[TableRow], where: str, *, interactive: bool) 
         known.add(task.task_id)
         return task
 
-    return tuple(_read_rows(rows, read, f"{where} has rows that are no CRMArena tasks"))
+    return tuple(_read_rows(rows, read, where, "has rows that are no CRMArena tasks"))
 
 
 def read_schema_table(rows: Iterable[TableRow], where: str) -> OrgSchema:
@@ -351,10 +352,10 @@ def read_schema_table(rows: Iterable[TableRow], where: str) -> OrgSchema:
 
     :raises ConfigurationError: naming each row that is no object.
     """
-    return read_published(_read_rows(rows, _read_object, f"{where} is no schema"))
+    return read_published(_read_rows(rows, _read_object, where, "is no schema"))
 
 
-def _read_rows(rows: Iterable[TableRow], read: Callable[[Any, int], T], what: str) -> list[T]:
+def _read_rows(rows: Iterable[TableRow], read: Callable[[Any, int], T], where: str, what: str) -> list[T]:
     """Return the reading of each row's value and position; a ValueError describes a problem.
 
     :raises ConfigurationError: naming each row with which something is wrong, or saying that there is none.
@@ -368,10 +369,12 @@ def _read_rows(rows: Iterable[TableRow], read: Callable[[Any, int], T], what: st
             problems.append(f"{row.place}: {problem}")
     if found and not problems:
         return found
-    problems = problems or ["it has no rows"]
+    if not problems:
+        raise ConfigurationError(f"{where} has no rows; download it again")
     more = f"\n  and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
     listed = "".join(f"\n  {p}" for p in problems[:_SHOWN])
-    raise ConfigurationError(f"{what} ({len(problems)} problems); check that it is the published file:{listed}{more}")
+    many = f"({len(problems)} {'problem' if len(problems) == 1 else 'problems'})"
+    raise ConfigurationError(f"{where} {what} {many}; check that it is the published file:{listed}{more}")
 
 
 def _read_object(row: Any, position: int) -> Mapping[str, Any]:
@@ -430,6 +433,10 @@ def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:
     for value in values:
         if isinstance(value, bool) or not isinstance(value, str | int | float | None):
             raise ValueError(f"answer has {type(value).__name__} in it; it must hold texts, numbers or nulls")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(
+                f"answer has {value} in it, which no agent could answer; it must hold texts, numbers or nulls"
+            )
     return tuple(NONE if v is None else f"{v:g}" if isinstance(v, float) else str(v) for v in values)
 
 

@@ -113,7 +113,7 @@ def _describe_tasks(settings: Settings, domain: str) -> Mapping[str, str]:
 def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[str, str]) -> list[str]:
     """Return everything that keeps all trials of these domains from running.
 
-    Only names and headers of files are read; there is no login.
+    The schema is read, and of rows and tasks no more than names and headers; there is no login.
 
     :param domains: of the trials that were chosen.
     :param environ: where credentials are looked for.
@@ -125,6 +125,8 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
             source = sources.make_source(domain, settings)
             if isinstance(source, sources.PublishedSource) and CrmOptions.of(settings).org == "local":
                 source.rows_file()
+            # Every trial begins with it.
+            _ = source.schema
         except ConfigurationError as error:
             problems.append(str(error))
     if published and CrmOptions.of(settings).rot:

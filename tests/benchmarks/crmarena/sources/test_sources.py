@@ -14,6 +14,7 @@ from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.crmarena import domains as opening
 from pytest_a2a_bench.benchmarks.crmarena import sources
+from pytest_a2a_bench.benchmarks.crmarena.suite import find_problems
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import ConfigurationError
@@ -145,6 +146,7 @@ BAD_ROWS = [
     (row(query=""), "query is '', not a question"),
     (row(answer="DROP"), "it has no answer"),
     (row(answer=[]), "answer is an empty list"),
+    (row(answer=[float("nan")]), "answer has nan in it, which no agent could answer"),
     (row(answer=[{"a": 1}]), "answer has dict in it"),
     (row(idx="x"), "idx is 'x', not a number"),
     (row(idx=-1), "idx is -1, not a number"),
@@ -169,7 +171,7 @@ def test_a_row_that_is_no_task_is_named(root: Path, bad: Any, said: str) -> None
         ('[{"idx": 1},\n  {"idx": }]', r"b2b_tasks\.json is not JSON \(line 2, column 11: Expecting value\)"),
         ("", r"is not JSON \(line 1, column 1"),
         ('{"idx": 1}', "holds a JSON object; it must be a JSON list"),
-        ("[]", "it has no rows"),
+        ("[]", r"b2b_tasks\.json has no rows; download it again"),
         ('{"idx": 1}\n{"idx": ', r"is not JSON \(line 2, column 9"),
         ("version https://git-lfs.github.com/spec/v1\n", "is not JSON"),
     ],
@@ -187,6 +189,19 @@ def test_problems_of_a_schema_and_many_bad_rows_are_counted(root: Path) -> None:
     (root / "b2b_tasks.json").write_text(json.dumps([row(idx=n, task="x") for n in range(30)]))
     with pytest.raises(ConfigurationError, match=r"\(30 problems\)[\s\S]*\[9\][\s\S]*and 20 more"):
         load(root)
+
+
+def test_a_damaged_schema_stops_the_run_before_its_trials(root: Path) -> None:
+    assert find_problems(["b2b"], settings(root), {}) == []
+    (root / "b2b_schema.json").write_text("[{]")
+    assert [p.partition(" (")[0] for p in find_problems(["b2b"], settings(root), {})] == [
+        f"{root}/b2b_schema.json is not JSON"
+    ]
+    # Without a schema file the tables are the schema.
+    (root / "b2b_schema.json").unlink()
+    with (root / "local_data" / "crmarenapro_b2b_data.db").open("r+b") as rows:
+        rows.truncate(5000)
+    assert "cannot be read as an SQLite database" in find_problems(["b2b"], settings(root), {})[0]
 
 
 def test_everything_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
