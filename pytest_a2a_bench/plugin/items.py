@@ -278,6 +278,8 @@ def tasks_of(request: MarkerRequest, suite: Suite, default_split: str) -> list[B
         if not chosen:
             raise ConfigurationError(f"tasks: the function accepts none of the {len(tasks)} tasks")
         return chosen
+    if not request.tasks:
+        raise ConfigurationError("tasks: the list is empty; leave it out for all tasks")
     return _named(request.tasks, tasks, request.split or default_split)
 
 
