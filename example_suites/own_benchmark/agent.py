@@ -34,6 +34,9 @@ class Agent(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer a message."""
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "message" not in request["params"]:
+            error = {"code": -32601, "message": "there is nothing here but messages"}
+            return self.reply({"jsonrpc": "2.0", "id": request["id"], "error": error})
         message = request["params"]["message"]
         text = "\n".join(part.get("text", "") for part in message["parts"])
         said = {"kind": "text", "text": answer(text)}
