@@ -62,10 +62,11 @@ class _Form:
 
     def __init__(self, choices: Sequence[str], tail: str = "", *, is_short: bool) -> None:
         patterns = [_choice(c) for c in choices]
-        self._characters = [_compiled(p) for p in patterns]
-        self._tail = _compiled(_choice(tail)) if tail else None
+        self._characters = [[*map(_compiled, p)] for p in patterns]
+        self._tail = [*map(_compiled, _choice(tail))] if tail else []
         self._is_short = is_short
-        self._head = re.compile(("(?<![A-Za-z0-9])" if is_short else "") + "".join(patterns[:_HEAD]))
+        head = "".join(f"(?:{'|'.join(p)})" for p in patterns[:_HEAD])
+        self._head = re.compile(("(?<![A-Za-z0-9])" if is_short else "") + head)
         self._telling = max(_FRAGMENT, len(choices) // 2)
         # What does not follow from the text alone (a choice, a character of several octets) is looked for each time.
         clear = "".join(itertools.takewhile(lambda c: len(c) == 1 and c.isascii() and c.isprintable(), choices))
@@ -96,21 +97,27 @@ class _Form:
 
     def _end(self, text: str, found: re.Match[str], least: int) -> int | None:
         """Return where a secret ends whose head was found, or None if it is none."""
-        end, count = found.end(), min(_HEAD, len(self._characters))
-        for character in self._characters[count:]:
-            following = character.match(text, end)
-            if following is None:
+        # More than one, because "%25" may be a percent sign, or three characters of the secret.
+        ends, count = {found.start()}, 0
+        for character in self._characters:
+            following = _ends(character, text, ends)
+            if not following:
                 break
-            end, count = following.end(), count + 1
+            ends, count = following, count + 1
+        end = max(ends)
         if count == len(self._characters):
             if self._is_short and text[end : end + 1].isalnum():
                 return None
-            last = self._tail.match(text, end) if self._tail is not None else None
-            return last.end() if last is not None else end
+            return max(_ends(self._tail, text, ends), default=end)
         telling = count >= self._telling or (count >= least and _CUT.match(text, end))
         if self._is_short or not telling or (least > _HEAD and is_plain(text[found.start() : end])):
             return None
         return end
+
+
+def _ends(alternatives: Iterable[re.Pattern[str]], text: str, starts: Iterable[int]) -> set[int]:
+    matches = (one.match(text, start) for start in starts for one in alternatives)
+    return {match.end() for match in matches if match is not None}
 
 
 def is_plain(text: str) -> bool:
@@ -154,23 +161,22 @@ def _base64(raw: bytes, shift: int) -> tuple[tuple[str, ...], str]:
 _compiled = functools.lru_cache(maxsize=1024)(re.compile)
 
 
-def _choice(characters: str) -> str:
+def _choice(characters: str) -> list[str]:
     if len(characters) > 1 and characters[0] == "\\":
         number = len(characters)
         written = (r"\\{1,64}u(?i:005c)", r"\\{1,64}x(?i:5c)", "%(?:25){0,2}(?i:5c)", "&#0*92;", "&#[xX]0*(?i:5c);")
-        runs = [rf"(?:{one}){{{number}}}" for one in written]
-        return f"(?:{'|'.join(runs)}|" + rf"\\{{{number},{64 * number}}})"
-    return "(?:" + "|".join(map(_character, characters)) + ")"
+        return [*(rf"(?:{one}){{{number}}}" for one in written), rf"\\{{{number},{64 * number}}}"]
+    return [*itertools.chain.from_iterable(map(_character, characters))]
 
 
 _LETTERS = {"\n": "n", "\r": "r", "\t": "t"}
 
 
 @functools.lru_cache(maxsize=1024)
-def _character(c: str) -> str:
-    """Return a pattern for one character: itself, after backslashes, percent-encoded (repeatedly), or an entity.
+def _character(c: str) -> list[str]:
+    """Return patterns for one character: itself, after backslashes, percent-encoded (repeatedly), or an entity.
 
-    Each alternative begins with a literal character, so that a search can skip what begins no secret.
+    Each of them begins with a literal character, so that a search can skip what begins no secret.
     """
     raw = c.encode("utf-8", "surrogatepass")
     units = c.encode("utf-16-be", "surrogatepass")
@@ -181,15 +187,14 @@ def _character(c: str) -> str:
     if c != "\\":
         escapes.append(re.escape(_LETTERS.get(c, c)))
     after_backslash = rf"\\\\{{0,63}}(?:{'|'.join(escapes)})"
-    octets = "".join(rf"%(?:25){{0,2}}(?i:{b:02x})" for b in raw)
-    # The longer first: what was found of a character is not looked at again.
-    forms = [after_backslash, octets, f"&#0*{ord(c)};", f"&#[xX]0*(?i:{ord(c):x});"]
+    octets = ["".join(rf"%(?:25){{{again}}}(?i:{b:02x})" for b in raw) for again in range(3)]
+    forms = [after_backslash, *octets, f"&#0*{ord(c)};", f"&#[xX]0*(?i:{ord(c):x});"]
     if html.escape(c) != c:
         forms.append(re.escape(html.escape(c)))
     if c == " ":
         forms.append(r"\+")
     forms.append(r"\\\\{0,63}" if c == "\\" else re.escape(c))
-    return "|".join(forms)
+    return forms
 
 
 _BACKSLASHED = re.compile(r"\\+(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([nrt]))")
@@ -200,6 +205,15 @@ _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 def _unescaped(text: str) -> str:
     """Return a text as it might have been before it was escaped; only good for telling that something is not in it."""
+    # A secret may look escaped itself. The passes have a limit, because hostile text could ask for one a character.
+    for _ in range(4):
+        before, text = text, _unescaped_once(text)
+        if text == before:
+            break
+    return text
+
+
+def _unescaped_once(text: str) -> str:
     if "%" in text:
         text = _PERCENT.sub(lambda m: chr(int(m[1], 16)), text)
     if "\\" in text:
