@@ -77,7 +77,11 @@ def test_nothing_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (("serve", "--model", "none"), "--model is 'none'; expected a model"),
         (("serve", "--host", "0.0.0.0"), "give tokens with --auth-file"),
         (("serve", "--port", "-1", "--card-url", "x"), "--port is -1"),
-        (("serve", "--port", "0", "--model", "openai/x", "--results", "/proc/nowhere"), "cannot be written"),
+        pytest.param(
+            ("serve", "--port", "0", "--model", "openai/x", "--results", "/proc/nowhere"),
+            "cannot be written",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:

@@ -164,13 +164,16 @@ LIBERTIES: dict[str, tuple[Fault, set[str]]] = {
 
 
 HTTP_ONLY = {"HJ-001", "HJ-004", "V03-REST-001"}
+LONG = {"pages of two", "notifies twice", "kinds over HTTP+JSON"}
+"""Liberties that need so many calls that they are for the night alone."""
+DAILY = {name: ids for name, (_, ids) in LIBERTIES.items() if name not in LONG and ids is not ALONE}
 
 
 # On one binding where nothing is particular to another; on all, and a whole judgement, at night.
 @pytest.mark.parametrize(
     ("liberty", "transport"),
     [
-        *((name, "all" if HTTP_ONLY & ids else "jsonrpc") for name, (_, ids) in LIBERTIES.items() if ids is not ALONE),
+        *((name, "all" if HTTP_ONLY & ids else "jsonrpc") for name, ids in DAILY.items()),
         *(pytest.param(name, "all", marks=pytest.mark.slow) for name in LIBERTIES),
     ],
 )

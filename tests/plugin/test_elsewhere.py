@@ -60,6 +60,7 @@ def place(desk: Bench, tmp_path: Path) -> Path:
     return found
 
 
+@pytest.mark.slow
 def test_results_come_back_over_the_connection(desk: Bench, place: Path) -> None:
     desk.tasks("ok-0-1 ok-0-2 bad-0-1 down-0-1 crash-0.1 ok-0-3")
     arguments = ("--dist=load", "--junitxml=j.xml", "-pxdist.plugin", "--tx")
