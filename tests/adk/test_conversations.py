@@ -10,9 +10,8 @@ from builtin_server import served
 
 pytest.importorskip("google.adk", reason="the extra adk is not installed")
 
-from adk_talk import answers, interpretation, returned, scripted, talk, text_of
+from adk_talk import answers, interpretation, make_evaluator, returned, scripted, talk, text_of
 
-from pytest_a2a_bench.adk.agent import make_evaluator
 from pytest_a2a_bench.adk.options import AdkOptions, read_credentials
 from pytest_a2a_bench.adk.runs import Runs, Tools
 from pytest_a2a_bench.errors import ConfigurationError

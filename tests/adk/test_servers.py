@@ -281,9 +281,7 @@ def test_conformance_finds_nothing_of_ours(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_the_protocol_is_evaluated_as_tasks_are(tmp_path: Path, noop_url: str) -> None:
-    from adk_talk import answers, scripted, talk
-
-    from pytest_a2a_bench.adk.agent import make_evaluator
+    from adk_talk import answers, make_evaluator, scripted, talk
 
     options = AdkOptions(results=tmp_path / "results", wait=60)
     runs = Runs(options)

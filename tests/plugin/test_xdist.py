@@ -109,6 +109,7 @@ def test_a_kill_after_a_trial_was_evaluated(desk: Bench, ahead: str) -> None:
     result.stdout.fnmatch_lines(["items *1 trial was evaluated, and its item ended in an error: desk/front/ok-kill#0"])
 
 
+@pytest.mark.slow
 def test_a_kill_after_an_items_last_report_takes_nothing_back(desk: Bench) -> None:
     """xdist hears of the end of an item after its reports: it would say that the worker crashed while running it."""
     desk.add_to_conftest("""

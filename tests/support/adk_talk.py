@@ -1,51 +1,70 @@
-"""Conversations with our ADK agents: a model that says what a test wants, and what holds them."""
+"""Conversations with our ADK agents: a model that says what a test wants, and what holds them.
+
+Google's libraries are imported by the tests that need them: each process that collects would take most of a second.
+"""
+
+from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from google.adk.agents import BaseAgent
-from google.adk.events.event import Event
-from google.adk.models.base_llm import BaseLlm
-from google.adk.models.llm_request import LlmRequest
-from google.adk.models.llm_response import LlmResponse
-from google.genai import types
+if TYPE_CHECKING:
+    from google.adk.agents import BaseAgent
+    from google.adk.events.event import Event
+    from google.adk.models.llm_request import LlmRequest
+    from google.adk.models.llm_response import LlmResponse
 
-from pytest_a2a_bench.adk.serving import make_runner
-
-Line = str | tuple[str, dict[str, Any]] | Callable[[LlmRequest], "str | tuple[str, dict[str, Any]]"]
-"""What a model says: words, a tool with its arguments, or either made of the request."""
+    Line = str | tuple[str, dict[str, Any]] | Callable[[LlmRequest], str | tuple[str, dict[str, Any]]]
+    """What a model says: words, a tool with its arguments, or either made of the request."""
 
 
-class ScriptedLlm(BaseLlm):  # type: ignore[misc]
-    """A model that says its lines in order."""
+@functools.cache
+def _scripted_class() -> Any:
+    from google.adk.models.base_llm import BaseLlm
+    from google.adk.models.llm_response import LlmResponse
+    from google.genai import types
 
-    model: str = "scripted"
-    lines: list[Any]
-    requests: list[Any]
+    class ScriptedLlm(BaseLlm):  # type: ignore[misc]
+        """A model that says its lines in order."""
 
-    async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncIterator[LlmResponse]:
-        # A schema may be a class, which is no JSON.
-        seen = llm_request.model_copy(
-            update={"config": llm_request.config.model_copy(update={"response_schema": None})}
-        )
-        self.requests.append(seen.model_dump_json(exclude_none=True, exclude={"tools_dict"}))
-        line = self.lines.pop(0)
-        if callable(line):
-            line = line(llm_request)
-        if isinstance(line, Exception):
-            raise line
-        if isinstance(line, str):
-            part = types.Part(text=line)
-        else:
-            part = types.Part(function_call=types.FunctionCall(name=line[0], args=line[1]))
-        yield LlmResponse(content=types.Content(role="model", parts=[part]))
+        model: str = "scripted"
+        lines: list[Any]
+        requests: list[Any]
+
+        async def generate_content_async(
+            self, llm_request: LlmRequest, stream: bool = False
+        ) -> AsyncIterator[LlmResponse]:
+            # A schema may be a class, which is no JSON.
+            seen = llm_request.model_copy(
+                update={"config": llm_request.config.model_copy(update={"response_schema": None})}
+            )
+            self.requests.append(seen.model_dump_json(exclude_none=True, exclude={"tools_dict"}))
+            line = self.lines.pop(0)
+            if callable(line):
+                line = line(llm_request)
+            if isinstance(line, Exception):
+                raise line
+            if isinstance(line, str):
+                part = types.Part(text=line)
+            else:
+                part = types.Part(function_call=types.FunctionCall(name=line[0], args=line[1]))
+            yield LlmResponse(content=types.Content(role="model", parts=[part]))
+
+    return ScriptedLlm
 
 
-def scripted(*lines: Line) -> ScriptedLlm:
-    return ScriptedLlm(lines=list(lines), requests=[])
+def scripted(*lines: Line) -> Any:
+    return _scripted_class()(lines=list(lines), requests=[])
+
+
+def make_evaluator(*args: Any, **options: Any) -> Any:
+    from pytest_a2a_bench.adk import agent
+
+    return agent.make_evaluator(*args, **options)
 
 
 def returned(name: str, member: str) -> Callable[[LlmRequest], Any]:
@@ -63,6 +82,10 @@ def returned(name: str, member: str) -> Callable[[LlmRequest], Any]:
 
 def talk(agent: BaseAgent, results: Path, message: str) -> list[Event]:
     """Say something to an agent, and return all that happens; its session is one of the results directory."""
+
+    from google.genai import types
+
+    from pytest_a2a_bench.adk.serving import make_runner
 
     async def run() -> list[Event]:
         runner = make_runner(agent, results)

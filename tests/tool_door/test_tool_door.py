@@ -10,11 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import httpx2
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
-from mcp_types import TextContent
 from one_test import in_one_test
 
 from pytest_a2a_bench.errors import ConfigurationError
@@ -70,6 +66,11 @@ def trials(count: int = 1, **options: Any) -> Iterator[list[Trial]]:
 
 @contextlib.asynccontextmanager
 async def client_of(access: ToolAccess, mode: str = "auto") -> Any:
+    # Not while modules are collected, which each process of a run does.
+    import httpx2
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
     async with (
         httpx2.AsyncClient(headers=access.headers, timeout=120, verify=False) as http,
         Client(streamable_http_client(access.url, http_client=http), mode=mode) as client,
@@ -80,8 +81,8 @@ async def client_of(access: ToolAccess, mode: str = "auto") -> Any:
 async def call(client: Any, n: int = 0) -> str:
     result = await client.call_tool("who", {"n": n})
     (part,) = result.content
-    assert isinstance(part, TextContent)
-    return part.text
+    assert part.type == "text"
+    return str(part.text)
 
 
 def post(access: ToolAccess, content: bytes | None = None, **headers: str) -> httpx.Response:
@@ -108,7 +109,7 @@ def test_trials_at_once_reach_themselves_and_no_other() -> None:
     async def use(access: ToolAccess, others: list[ToolAccess]) -> list[str]:
         async with client_of(access) as client:
             heard = list(await asyncio.gather(*(call(client, n) for n in range(2))))
-        async with httpx2.AsyncClient(timeout=120, verify=False) as http:
+        async with httpx.AsyncClient(timeout=120, verify=False) as http:
             for other in others:
                 # Another's token on one's own address, and one's own token on another's.
                 for url, token in ((access.url, other.token), (other.url, access.token)):
