@@ -18,7 +18,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.plugin import options
 from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below
 from pytest_a2a_bench.plugin.state import TRIAL, BenchRun, ItemTrial
-from pytest_a2a_bench.text import did_you_mean
+from pytest_a2a_bench.text import did_you_mean, one_line
 
 if TYPE_CHECKING:
     import pytest
@@ -263,6 +263,14 @@ def read_own(
     return MarkerRequest(task.domain, trials=shared["trials"], label=shared["label"]), [task]
 
 
+def _is_chosen(function: Callable[[str], object], task_id: str) -> bool:
+    try:
+        return bool(function(task_id))
+    except Exception as error:
+        problem = one_line(f"{type(error).__name__}: {error}")
+        raise ConfigurationError(f"tasks: the function raised {problem}; it is called with {task_id!r}") from error
+
+
 def tasks_of(request: MarkerRequest, suite: Suite, default_split: str) -> list[BenchTask]:
     """Return the tasks that a marker asks for, in the suite's order.
 
@@ -274,7 +282,7 @@ def tasks_of(request: MarkerRequest, suite: Suite, default_split: str) -> list[B
     if request.tasks is None:
         return tasks
     if callable(request.tasks):
-        chosen = [task for task in tasks if request.tasks(task.task_id)]
+        chosen = [task for task in tasks if _is_chosen(request.tasks, task.task_id)]
         if not chosen:
             raise ConfigurationError(f"tasks: the function accepts none of the {len(tasks)} tasks")
         return chosen

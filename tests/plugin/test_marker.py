@@ -150,6 +150,8 @@ WRONG = (
     ("tau2('airline', tasks=7.5)", "*tasks: 7.5 is not a list of ids*"),
     ("tau2('airline', tasks=['12', '99'])", "tasks: no task matches '99' in split 'base'; its ids look like: 0, 1*"),
     ("tau2('airline', tasks=[])", "tasks: the list is empty; leave it out for all tasks"),
+    ("tau2('airline', tasks=lambda task_id: 1 / 0)", "tasks: the function raised ZeroDivisionError: *called with '0'"),
+    ("tau2('airline', tasks=lambda: True)", "tasks: the function raised TypeError: *; it is called with '0'"),
     ("tau2('airline', tasks=lambda task_id: False)", "tasks: the function accepts none of the 50 tasks"),
     ("tau2('mock', split='test')", "tau2 domain 'mock' has no split 'test'; it has: base"),
     ("tau2('banking_knowledge')", "the domain 'banking_knowledge' is not in the installed tau2; *"),
