@@ -75,9 +75,11 @@ def test_every_check_finds_a2a_sdks_true_defects(url: str, groups: tuple[str, ..
     results = judge(url, groups=groups, prompts=prompts, versions=["1.0"], timeout=60)
     entries = {r.id: r for r in load_requirements("1.0") if r.check and r.group in groups}
     known = {f"{id}[{b}]": outcome for (id, outcome), bindings in DEFECTS.items() if id in entries for b in bindings}
-    # Beside an answer that takes as long without it, because the machine is busy, a webhook's delay is not seen.
     found = faults(results)
-    assert found | {name: o for name, o in known.items() if name.startswith("PUSH-019") and name not in found} == known
+    # On a busy machine an answer may take as long without a webhook: its delay is not seen then, or not every time.
+    delays = {name: outcome for name, outcome in known.items() if name.startswith("PUSH-019")}
+    assert {found.get(name) for name in delays} <= {None, "inconclusive", *delays.values()}
+    assert found | delays == known
     idle = set(entries) - {r.requirement.id for r in results.values() if r.outcome != "skipped"}
     assert idle == unmade
 
