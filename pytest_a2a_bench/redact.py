@@ -173,7 +173,7 @@ _LETTERS = {"\n": "n", "\r": "r", "\t": "t"}
 
 
 @functools.lru_cache(maxsize=1024)
-def _character(c: str) -> list[str]:
+def _character(c: str) -> tuple[str, ...]:
     """Return patterns for one character: itself, after backslashes, percent-encoded (repeatedly), or an entity.
 
     Each of them begins with a literal character, so that a search can skip what begins no secret.
@@ -194,7 +194,7 @@ def _character(c: str) -> list[str]:
     if c == " ":
         forms.append(r"\+")
     forms.append(r"\\\\{0,63}" if c == "\\" else re.escape(c))
-    return forms
+    return tuple(forms)
 
 
 _BACKSLASHED = re.compile(r"\\+(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([nrt]))")
@@ -205,7 +205,7 @@ _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 def _unescaped(text: str) -> str:
     """Return a text as it might have been before it was escaped; only good for telling that something is not in it."""
-    # A secret may look escaped itself. The passes have a limit, because hostile text could ask for one a character.
+    # A secret may look escaped itself. Four passes at most: hostile text could need one for every few characters.
     for _ in range(4):
         before, text = text, _unescaped_once(text)
         if text == before:

@@ -69,13 +69,17 @@ def test_what_is_chosen(bench: Bench, arguments: tuple[str, ...], count: int, ow
 
 
 @pytest.mark.slow
+def test_the_largest_split_is_collected_whole(bench: Bench) -> None:
+    assert len(ids(bench("--co", "-q", *ORACLE, "--a2a-suite=telecom", "--a2a-split=full"))) == 2285
+
+
+@pytest.mark.slow
 def test_words_of_long_task_ids_are_keywords(bench: Bench) -> None:
     without = ids(bench("--co", "-q", *ORACLE, "-k", "telecom and not mms"))
     tasks = [task.task_id for task in index.load_tasks("telecom", "base")]
     assert len(without) == sum("mms" not in task for task in tasks)
     assert all(len(nodeid) < 110 for nodeid in without)
     only = ids(bench("--co", "-q", *ORACLE, "-k", "telecom and data_mode_off and Hard"))
-    assert len(ids(bench("--co", "-q", *ORACLE, "--a2a-suite=telecom", "--a2a-split=full"))) == 2285
     assert len(only) == sum("data_mode_off" in task and "hard" in task.lower() for task in tasks)
 
 
