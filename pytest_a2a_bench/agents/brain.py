@@ -295,7 +295,9 @@ def _no_result(call: ToolCall) -> dict[str, Any]:
 
 
 def read_response(response: Any, cost: float | None) -> BrainReply:
-    """Read a chat completion; raises ValueError if the model's arguments of a call are not a JSON object."""
+    """Read a chat completion; raises ValueError if it has no choice, or arguments of a call are not a JSON object."""
+    if not response.choices:
+        raise ValueError("its answer has no choices")
     message = response.choices[0].message
     calls = tuple(_read_call(call) for call in message.tool_calls or ())
     usage = getattr(response, "usage", None)

@@ -114,6 +114,9 @@ CAUSES: Mapping[str, Cause] = {
         "see what it called, and what the agent told it",
         "unproven",
     ),
+    "users-loop": Cause(
+        "the simulated user said the same again and again", "see whether the agent had answered it", "unproven"
+    ),
     "silent": Cause(
         "answered with nothing", "see that each reply has text or a call (an A2A message, a task's artifact)"
     ),
@@ -199,7 +202,7 @@ def _unfinished(result: TrialResult) -> Diagnosis | None:
         case "max_steps" | "max_turns" | "max_user_turns":
             return (
                 _last_words(result)
-                or repeated(result.transcript)
+                or _went_round(result)
                 or next(_unreadable(result), None)
                 or Diagnosis("too-many-steps", detail=_ending(result))
             )
@@ -208,7 +211,7 @@ def _unfinished(result: TrialResult) -> Diagnosis | None:
     acts = [act[1:] for act in _acts(result.transcript)]
     last = next((len(acts) - n for n in range(len(acts), 0, -1) if acts[n - 1] != acts[-1]), len(acts))
     if acts and last >= (_POLITE if acts[-1][0] == _SAYING else _REPEATS):
-        return repeated(result.transcript)
+        return _went_round(result)
     return _last_words(result)
 
 
@@ -254,6 +257,22 @@ def _unreadable_findings(result: TrialResult) -> Iterator[tuple[DialectFinding, 
     for finding in result.findings:
         if finding.rule in _UNREADABLE:
             yield finding, Diagnosis("unreadable", finding.rule, one_line(f"{finding.message}: {finding.raw}"))
+
+
+def _went_round(result: TrialResult) -> Diagnosis | None:
+    """Return who repeated what; of words, which no tool answers, a user who can vary them did so as well."""
+    found = repeated(result.transcript)
+    return found if found is not None and found.subject != _SAYING else _users_loop(result) or found
+
+
+def _users_loop(result: TrialResult) -> Diagnosis | None:
+    """Return a diagnosis where a model or an agent, as the user, said nothing else in the end; a script may have to."""
+    if not (result.provenance.get("user_llm") or result.provenance.get("user_agent")):
+        return None
+    said = [turn.text.strip() for turn in result.transcript if turn.role == "user" and turn.text and not turn.calls]
+    if len(said) < _REPEATS or len(set(said[-_REPEATS:])) > 1:
+        return None
+    return Diagnosis("users-loop", detail=f"{_REPEATS} times or more: {one_line(said[-1], 200)}")
 
 
 def repeated(transcript: tuple[Turn, ...]) -> Diagnosis | None:

@@ -81,6 +81,10 @@ class TestReading:
         with pytest.raises(ValueError, match=r".+"):
             read_response(response(None, ("look", arguments)), None)
 
+    def test_an_answer_without_choices_is_an_error(self) -> None:
+        with pytest.raises(ValueError, match="no choices"):
+            read_response(SimpleNamespace(choices=[]), None)
+
 
 def test_without_a_model_it_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("A2A_AGENT_LLM", raising=False)

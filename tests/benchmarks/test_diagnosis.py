@@ -239,6 +239,29 @@ def test_failed_calls_of_the_user_are_not_laid_to_the_agent() -> None:
     assert trial_text.cause_of("tau2", "users-errors").blame == "unproven"
 
 
+@in_one_test(
+    ("said", "user", "reason", "kind"),
+    [
+        (["Your id?", "user:Cancel R1."] * 4, "user_llm", "max_steps", "users-loop"),
+        (["Your id?", "user:Cancel R1."] * 4, "user_agent", "max_steps", "users-loop"),
+        (["Your id?", "user:Cancel R1."] * 8, "user_llm", "user_stop", "users-loop"),
+        ([s for n in range(4) for s in (f"Your id? ({n})", "user:Cancel R1.")], "user_llm", "max_steps", "users-loop"),
+        # A script has no other words, and a user who says something else in the end repeats no more.
+        (["Your id?", "user:Cancel R1."] * 4, "scripted", "max_steps", "loop"),
+        ([*["Your id?", "user:Cancel R1."] * 4, "user:It is u1.", "Your id?"], "user_llm", "max_steps", "loop"),
+        # Calls are answered by tools, whatever the user says.
+        ([READ, "user:Cancel R1."] * 4, "user_llm", "max_steps", "loop"),
+    ],
+)
+def test_words_that_both_repeat_are_not_laid_to_the_agent(
+    said: list[Call | str], user: str, reason: str, kind: str
+) -> None:
+    found = diagnose(result([CANCEL], *said, termination_reason=reason, provenance={user: "m"}), tau2.DIAGNOSER)
+    assert found is not None
+    assert found.kind == kind
+    assert (trial_text.cause_of("tau2", found.kind).blame == "unproven") == (kind == "users-loop")
+
+
 def test_agents_that_go_round_in_circles_say_nothing_or_cannot_be_read() -> None:
     again = tuple(Turn("agent", calls=(ToolCall("look", {"at": 1}, str(n)),)) for n in range(9))
     stuck = TrialResult(KEY, "evaluated", transcript=again, termination_reason="max_steps")
