@@ -39,7 +39,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from hypothesis import HealthCheck, settings
 
         # How long an example takes, or its making, tells how busy the machine is.
-        settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        many = 100 if config.getoption("--run-slow") else 40
+        settings.register_profile(
+            "steady", max_examples=many, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        )
         settings.load_profile("steady")
     if hasattr(config, "workerinput"):
         return
