@@ -165,6 +165,8 @@ WRONG = (
     ("a2a_scenario()", "*there is nothing to say*"),
     ("a2a_scenario(3)", "*what the user says are texts"),
     ("a2a_scenario('Hi', goal='x')", "*not both"),
+    ("a2a_scenario('Hi', persona='x')", "*persona is for a model that plays the user; give a goal in place *"),
+    ("a2a_scenario(goal='x', answers={'id': '7'})", "*answers are for a user with sentences; write into the goal *"),
     (
         "a2a_scenario('Hi', answers={'(': 'x'})",
         "*answers: '(' is no regular expression: missing ), unterminated subpattern*",

@@ -121,6 +121,10 @@ def _problems(function: Check, args: tuple[Any, ...], values: Mapping[str, Any])
         found.append("there is nothing to say: give what the user says, or a goal for a model that plays it")
     if args and values.get("goal"):
         found.append("give what the user says, or a goal, not both")
+    elif args and values.get("persona"):
+        found.append("persona is for a model that plays the user; give a goal in place of what the user says")
+    elif values.get("goal") and values.get("answers"):
+        found.append("answers are for a user with sentences; write into the goal what a model is to answer")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         found.append("the test is async, and is asked where nothing awaits it; write it as a plain function")
     taken = [name for name in inspect.signature(function).parameters if name != "trial"]
