@@ -289,7 +289,7 @@ def read_table(paths: tuple[Path, ...]) -> list[TableRow]:
 
 def _read_json(path: Path) -> Iterator[TableRow]:
     with refusing(f"{path} cannot be read", "download it again"):
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     # A .json file may have an object on each line, as data sets on the hub often do.
     if path.suffix == ".jsonl" or re.match(r"\s*\{[^\n]*\}\s*\n\s*\{", text):
         # Not splitlines(): JSON strings may hold U+2028 and its like as they are.

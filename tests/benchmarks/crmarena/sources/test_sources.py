@@ -182,6 +182,11 @@ def test_a_file_that_is_no_table_is_named_with_the_place(root: Path, text: str, 
         load(root)
 
 
+def test_a_byte_order_mark_that_an_editor_wrote_is_no_damage(root: Path) -> None:
+    (root / "b2b_tasks.json").write_text(json.dumps([row()]), encoding="utf-8-sig")
+    assert len(load(root)) == 1
+
+
 def test_problems_of_a_schema_and_many_bad_rows_are_counted(root: Path) -> None:
     (root / "b2b_schema.json").write_text(json.dumps([{"object": "Case"}, {"fields": {}}]))
     with pytest.raises(ConfigurationError, match=r"is no schema \(2 problems\)[\s\S]*\(Case\): fields is missing"):
