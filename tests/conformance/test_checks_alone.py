@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import AsyncMock
@@ -21,6 +21,7 @@ from pytest_a2a_bench.conformance.checks import (
     errors,
     list_tasks,
     push,
+    send,
     streaming,
     tasks,
     v03,
@@ -37,17 +38,25 @@ from pytest_a2a_bench.conformance.wire.webhook import Delivery
 Check = Callable[..., Awaitable[None]]
 
 
-def says(check: Check, id: str, *arguments: Any, version: str = "1.0", binding: str = "JSONRPC", **given: Any) -> str:
+def says(
+    check: Check,
+    id: str,
+    *arguments: Any,
+    version: str = "1.0",
+    binding: str = "JSONRPC",
+    card: Mapping[str, Any] = {},
+    prompts: Iterable[str] = ("chunks", "large", "crash", "file"),
+    **given: Any,
+) -> str:
     """Return the findings of a check, or why it does not apply.
 
     :param arguments: of the check, beside the context.
+    :param prompts: the scenarios for which the agent has one.
     :param given: what coroutine functions of the check's module, or else methods of the context, return: a value, or a
         function of their arguments that returns or awaits one.
     """
     module = sys.modules[check.__module__]
-    target = Target(
-        "", {}, version, binding, "", scenarios=Scenarios({name: name for name in ("chunks", "large", "crash", "file")})
-    )
+    target = Target("", card, version, binding, "", scenarios=Scenarios({name: name for name in prompts}))
     context = Context(requirement(id), cast("Any", SimpleNamespace(target=target)))
 
     def giving(value: Any) -> Any:
@@ -108,7 +117,7 @@ def delivered(*events: Any, **task: Any) -> push.Delivered:
 def in_turn(*replies: WireReply) -> Callable[..., WireReply]:
     """Return a function that returns these, one for each call."""
     left = iter(replies)
-    return lambda *_: next(left)
+    return lambda *_, **__: next(left)
 
 
 CREATED = ("t", {"id": "c"}, reply())
@@ -156,6 +165,15 @@ DELETED = "the config was deleted while the task was running, and the end of the
             "artifact 'a': ",
         ),
         (push.payload_has_its_media_type, {"arrived": delivered(END)}, "Content-Type is 'missing'"),
+        (push.payload_is_a_stream_response, {"arrived": delivered(END)}, ""),
+        (push.payload_is_a_stream_response, {"arrived": delivered({"a": 1})}, "event 0 has none of the members"),
+        (push.payload_is_a_stream_response, {"arrived": delivered({"task": {"id": "t"}})}, "status of a task"),
+        (push.delete_ends_the_notifications, {"created": CREATED, "call": in_turn(reply(), refused(-32001))}, ""),
+        (
+            push.delete_ends_the_notifications,
+            {"created": CREATED, "call": in_turn(reply(), reply({"id": "c"}))},
+            "after it was deleted: ",
+        ),
         (push.delete_is_idempotent, {"created": CREATED, "call": in_turn(reply(), reply())}, ""),
         (
             push.delete_is_idempotent,
@@ -336,6 +354,18 @@ def watched(one: WireReply, state: str) -> streaming.Watched:
     return streaming.Watched("t", one, one, task(state), one, task(state), 0.0)
 
 
+def at(id: str, minute: int) -> dict[str, Any]:
+    return {"id": id, "status": {"timestamp": f"2026-11-28T12:{minute:02}:00Z"}}
+
+
+def listing(*tasks: Mapping[str, Any]) -> WireReply:
+    return reply({"tasks": list(tasks)})
+
+
+def made_of(media_type: str) -> WireReply:
+    return task(artifacts=[{"artifactId": "a", "parts": [{"text": "hi", "mediaType": media_type}]}])
+
+
 def dated(timestamp: str) -> WireReply:
     status = {"state": "TASK_STATE_COMPLETED", "timestamp": timestamp}
     return reply({"id": "t", "status": status}, headers={"date": "Sat, 28 Nov 2026 12:00:00 GMT"})
@@ -350,6 +380,11 @@ LATE = late(9)
 FINAL = {"kind": "status-update", "status": {"state": "completed"}, "final": True}
 PAGE_OF_NONE = [(reply(), {"tasks": [], "pageSize": 1, "totalSize": 0})]
 PAGE = Exchange("HTTP+JSON", "SendMessage", "", response="<p>")
+ON = task("WORKING")
+SENT = reply({"task": task().result})
+TWO = list_tasks.TwoTasks("c", older="old", newer="new")
+HALF = reply(problem="the body is cut")
+MODES = {"defaultOutputModes": ["text/plain", "image/png"]}
 BROKEN = WireReply(PAGE, 500, error=read_rpc_error({"code": -32603, "message": "no"}, 500))
 
 
@@ -370,6 +405,47 @@ BROKEN = WireReply(PAGE, 500, error=read_rpc_error({"code": -32603, "message": "
         (data_model.data_model, "DM-014", {"answers": PAGE_OF_NONE}, "nextPageToken is missing"),
         (errors.rest_error_shape, "ERR-004", {"ordinary_errors": [rest_error()]}, ""),
         (errors.rest_error_shape, "ERR-004", {"ordinary_errors": [rest_error(message="")]}, "message is ''"),
+        (errors.every_error_has_its_reason, "ERR-014", {"provoked": reply()}, "skipped: none of the protocol's errors"),
+        (
+            list_tasks.order_is_that_of_status,
+            "LIST-008",
+            {"_two_tasks": TWO, "walk": [listing(at("old", 1), at("new", 1))]},
+            "",
+        ),
+        (
+            list_tasks.order_is_that_of_status,
+            "LIST-008",
+            {"_two_tasks": TWO, "walk": [listing(at("old", 1), at("new", 2))]},
+            "a task with an older status comes before",
+        ),
+        (send.repeated_message_id, "SEND-016", {"call": task()}, ""),
+        (send.repeated_message_id, "SEND-016", {"call": in_turn(task(), refused(-32603))}, "a repeated messageId: "),
+        (
+            send.accepted_output_modes,
+            "SEND-012",
+            {"card": MODES, "send": in_turn(made_of("text/plain"), made_of("image/png"))},
+            "",
+        ),
+        (
+            send.accepted_output_modes,
+            "SEND-012",
+            {"card": MODES, "send": in_turn(made_of("audio/wav"), made_of("image/png"))},
+            "asked for 'text/plain', got audio/wav",
+        ),
+        (tasks.running_task_is_cancelled, "CAN-001", {"cancelled": cancelled()}, ""),
+        (
+            tasks.running_task_is_cancelled,
+            "CAN-001",
+            {"cancelled": tasks.Cancelled(ON, ON, ON, task("CANCELED"), None, 0.0)},
+            "",
+        ),
+        (
+            tasks.running_task_is_cancelled,
+            "CAN-001",
+            {"cancelled": tasks.Cancelled(ON, ON, ON, task(), None, 0.0)},
+            "CancelTask returned state working, and the task was never cancelled",
+        ),
+        (errors.agent_failure, "ERR-016", {"_crash": HALF}, "the body is cut"),
         (errors.agent_failure, "ERR-016", {"_crash": task("FAILED")}, ""),
         (errors.agent_failure, "ERR-016", {"_crash": BROKEN, "binding": "HTTP+JSON"}, "HTTP 500 with '<p>'"),
         (errors.agent_failure, "ERR-016", {"_crash": task()}, "skipped: the prompt of the scenario 'crash' does not"),
@@ -410,6 +486,12 @@ BROKEN = WireReply(PAGE, 500, error=read_rpc_error({"code": -32603, "message": "
 def test_what_a_check_says_of_answers(check: Check, id: str, given: Mapping[str, Any], found: str) -> None:
     said = says(check, id, **given)
     assert begins(said, found), said
+
+
+@in_one_test(("ids", "found"), [([], ""), (["t"], "0 tasks for a context that has 1")])
+def test_a_context_has_all_of_its_tasks(ids: list[str], found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixtures, "completed_task", AsyncMock())
+    assert says(list_tasks.context_filters, "LIST-003", own=("c", ids), walk=[listing()], call=listing()) == found
 
 
 @in_one_test(
@@ -457,3 +539,50 @@ def test_a_capability_is_declared_where_its_version_has_it(
     with pytest.raises(SkipCheck) as skipped:
         Context(requirement("V03-STREAM-004"), cast("Any", session)).require(need)
     assert str(skipped.value) == reason
+
+
+def test_an_agent_that_does_not_stream_is_asked_for_no_stream_of_another_users() -> None:
+    asked: list[str] = []
+    given: dict[str, Any] = {
+        "known_user": None,
+        "send": SENT,
+        "as_other": SENT,
+        "hidden": lambda _, name, *__: asked.append(name),
+    }
+    assert says(auth.waiting_tasks_are_private, "AUTH-011", prompts=["input"], **given) == ""
+    assert asked == ["SendMessage"]
+
+
+def test_a_stream_without_events_is_watched_once_more() -> None:
+    shown, silent = stream(GOING_ON, ended=True), stream(ended=True)
+    begun: list[str] = []
+
+    async def watch(ctx: Context) -> None:
+        await streaming.watched(ctx)
+
+    def follow(_: Context, __: str, ___: Any, until: Any = None, on_event: Any = None) -> WireReply:
+        return shown if on_event or until or len(begun) > 1 else silent
+
+    def start(_: Context, text: str) -> Any:
+        begun.append(text)
+        return task().result
+
+    given: dict[str, Any] = {
+        "shared": lambda _, __, make: make(),
+        "start_task": start,
+        "call": follow,
+        "get_task": task(),
+        "wait_for_task": task(),
+    }
+    says(watch, "SUB-001", prompts=["slow"], **given)
+    assert begun == ["slow", "slow"]
+
+
+def test_a_stranger_is_asked_nothing_that_the_card_does_not_offer() -> None:
+    asked: dict[str, Any] = {}
+
+    async def ask(ctx: Context) -> None:
+        asked.update(auth.operations(ctx))
+
+    says(ask, "AUTH-001")
+    assert asked.keys() == {"GetTask", "ListTasks", "CancelTask"}
