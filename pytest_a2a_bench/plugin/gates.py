@@ -31,7 +31,6 @@ from pytest_a2a_bench.results.gates.terms import (
     Trials,
     describe_quarantine,
     find_missed,
-    is_counted,
     quarantine_of,
     thresholds_of,
     was_run,
@@ -130,8 +129,10 @@ class Gatekeeper:
             notes = (*self.verdict.notes, *self._early.notes)
             self.verdict = dataclasses.replace(self.verdict, notes=notes)
         # Trials that no gate counts fail as items; the gate would tell it twice.
-        hidden = (ITEMS,) if self._excused & self._failed else (EVERY_TRIAL, ITEMS)
-        self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
+        self._log(
+            session,
+            [g for g in self.verdict.gates if g.name != ITEMS and (g.name != EVERY_TRIAL or g.numbers["excused"])],
+        )
         self.problems += reported.lost_lines(self.run.plan.results, self.reporting.loaded()[1])
         plan = self.run.plan.results / manifest.NAME
         if self._nodeids and not plan.is_file():
@@ -161,19 +162,12 @@ class Gatekeeper:
         quarantined = frozenset(
             task_name(r.key) for r in results if entries and quarantine_of(r.key, entries) is not None
         )
-        # What a worker excused for a gate, and what no gate counts here (its file is gone), must not get lost.
-        self._failed |= {
-            str(r.key)
-            for r in results
-            if str(r.key) in self._excused
-            and task_name(r.key) not in quarantined
-            and not is_counted(r, self.run.settings)
-        }
         unreported = self._unreported(cut_short)
         decided, is_open = self._early.standing if self._early else ({}, False)
         return Trials(
             results=results,
             failed=frozenset(self._failed),
+            excused=frozenset(self._excused),
             lost=len(self._without_trial) + len(unreported),
             not_run=len(every) - len(results),
             stopped=self._stopped,

@@ -309,6 +309,15 @@ class TestBaseline:
         assert kinds(desk.path / "j.xml")["baseline"] == ["failure"]
         assert verdict_of(desk)["comparison"]["overall"]["worse"] == 7
 
+    def test_a_task_that_the_baseline_does_not_have_must_succeed(self, desk: Bench) -> None:
+        names = [f"ok-x{i}" for i in range(20)]
+        write_baseline(desk, {f"desk/front/{n}": [1] for n in names})
+        desk.tasks(" ".join([*names, "bad-new"]))
+        result = desk("--a2a-baseline=b.json", "--a2a-max-drop=0.5")
+        assert result.ret == 1
+        result.stdout.fnmatch_lines(["every_trial * failed * 0 of 1 trial passed; each of them must, *", "*1 failed*"])
+        assert_says(result, "the baseline does not judge desk/front/bad-new; make a new baseline")
+
     def test_contradicting_options_are_refused_before_any_request(self, desk: Bench) -> None:
         write_baseline(desk, {"desk/front/ok-a": [1]}, user=["llm"], user_llm=["some/model"], tagged=["True"])
         desk.refused("--a2a-baseline=b.json").fnmatch_lines(

@@ -211,8 +211,9 @@ class EarlyVerdict:
             drop = _Drop(counted, baseline, thresholds.max_drop)
             self.level = drop.level
             self._gates["baseline"] = _Gate(drop, counted, _UNKNOWN)
+        known = frozenset(baseline.evaluated) if baseline is not None else frozenset()
         self._needless = frozenset(
-            key for key in order if thresholds.tolerates(groups_of(key), baseline=baseline is not None)
+            key for key in order if thresholds.tolerates(groups_of(key), baseline=task_name(key) in known)
         )
 
     def take(self, trial: Finished) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.config.settings import PLAIN, Settings
 from pytest_a2a_bench.model import Cost, TrialResult, percentile
+from pytest_a2a_bench.model.messages import numbered
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import (
@@ -57,18 +58,19 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     comparison: Comparison | None = None
     asked = [floor_name(g) for g in thresholds.min_pass] + [pass_k_name(k) for k in thresholds.min_pass_k]
     asked += ["baseline"] if baseline is not None else []
+    if baseline is not None:
+        # From the counted trials only: what is quarantined must neither help nor hurt.
+        comparison = compare(baseline, Baseline.of(trials.counted), trials.level)
     # First: it says what no threshold covers.
-    gates += _every_trial(trials, thresholds, baseline)
+    gates += _every_trial(trials, thresholds, comparison)
     # Floors speak of whole domains; chosen trials are no sample of one.
     if trials.named and asked:
         notes.append(f"not judged, because only trials that were named ran: {', '.join(asked)}")
     elif trials.results or trials.lost or trials.selected:
         gates += _floors(trials, thresholds, notes)
         gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
-        if baseline is not None:
+        if baseline is not None and comparison is not None:
             notes += [f"baseline {baseline.source}: {note}" for note in baseline.notes]
-            # From the counted trials only: what is quarantined must neither help nor hurt.
-            comparison = compare(baseline, Baseline.of(trials.counted), trials.level)
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
             if "baseline" in trials.decided:
                 notes.append("limits and p by domain do not know that the run was ended by what it saw; the gate does")
@@ -88,12 +90,21 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     return Verdict(tuple(gates), thresholds.inconclusive, trials.errors, tuple(notes), comparison)
 
 
-def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | None) -> Iterator[GateResult]:
-    """Judge the trials that no other gate counts: each of them must pass."""
+def _every_trial(trials: Trials, thresholds: Thresholds, comparison: Comparison | None) -> Iterator[GateResult]:
+    """Judge the trials that no other gate counts: each of them must pass.
+
+    :param comparison: with the baseline, which counts the trials of tasks that it has.
+    """
+    # Without a common task, or under other conditions, the baseline's own gate says so of all.
+    is_judged = comparison is not None and comparison.overall is not None and not comparison.differences
+    beside = {*comparison.only_after, *comparison.changed} if comparison is not None and is_judged else set()
     chosen = [
         r
         for r in trials.counted
-        if trials.named or not thresholds.tolerates(groups_of_result(r), baseline=baseline is not None)
+        if trials.named
+        or not thresholds.tolerates(
+            groups_of_result(r), baseline=comparison is not None and task_name(r.key) not in beside
+        )
     ]
     if not chosen:
         return
@@ -101,12 +112,18 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
     # A test may want less than success, or more: what it says counts.
     # pytest's outcome and not the reward: a test of the user's own may expect a failure.
     failed = {str(r.key) for r in chosen if not r.success} if trials.failed is None else trials.failed
+    # A process that ran an item without the baseline's tasks, or its own file, took the miss for another gate's.
+    excused = sum(str(r.key) in trials.excused for r in chosen)
+    failed = failed | trials.excused
     misses = sum(r.status == "evaluated" and str(r.key) in failed for r in chosen)
     ok, total = len(chosen) - errors - misses, len(chosen)
-    numbers = {"ok": ok, "trials": total, "errors": errors}
+    numbers = {"ok": ok, "trials": total, "errors": errors, "excused": excused}
     verdict: GateVerdict = "failed" if misses else "inconclusive" if errors else "pass"
     rest = f", and {errors:,} could not be evaluated" if errors else ""
     text = f"{ok:,} of {count(total, 'trial')} passed{rest}; each of them must"
+    if beside and not trials.named:
+        new = sorted({task_name(r.key) for r in chosen} & beside, key=numbered)
+        text += f", as the baseline does not judge {listed(new, 3)}; {NEW_BASELINE}" if new else ""
     yield GateResult(EVERY_TRIAL, verdict, numbers, text, settled=True)
 
 

@@ -225,6 +225,7 @@ class Trials:
     :param unreported: node ids of trials that were to run and of which no report came; they are among ``lost``.
     :param named: whether only trials that were named explicitly ran, whose rate says nothing about the agent's.
     :param failed: keys of trials whose item failed; None where that is not known, and every miss is one.
+    :param excused: keys of trials whose failed assertion was reported as a miss.
     :param erred: keys of evaluated trials whose item ended in an error all the same (its worker crashed, a fixture of
         the test failed): their rewards count, and no run with any of them passes.
     :param quarantined: names of quarantined tasks, as :func:`~pytest_a2a_bench.results.stats.task_name` has them.
@@ -238,6 +239,7 @@ class Trials:
     unreported: tuple[str, ...] = ()
     named: bool = False
     failed: frozenset[str] | None = None
+    excused: frozenset[str] = frozenset()
     erred: frozenset[str] = frozenset()
     quarantined: frozenset[str] = frozenset()
     decided: Mapping[str, Decision] = field(default_factory=dict)

@@ -227,7 +227,7 @@ class TestBaseline:
             return [*run(60), trial("c", provenance={"task_version": version})]
 
         decided = {"baseline": Decision("pass", 8, 61)}
-        gate = only(judge(Trials(of("2"), decided=decided), Thresholds(), Baseline.of(of("1"))))
+        _, gate = judge(Trials(of("2"), decided=decided), Thresholds(), Baseline.of(of("1"))).gates
         assert (gate.verdict, gate.refused) == ("inconclusive", True)
         assert gate.sentence.startswith(
             "1 task changed since the baseline and is not compared, and the run ended early"
@@ -238,9 +238,16 @@ class TestBaseline:
         assert verdict.failed
         assert "no task was evaluated both" in only(verdict).sentence
         before = Baseline.of([*run(60), trial("old")])
-        gate = only(judge(Trials([*run(60), trial("new", ok=False)]), Thresholds(), before))
+        new = trial("new", ok=False)
+        every, gate = judge(
+            Trials([*run(60), new], failed=frozenset(), excused=frozenset([str(new.key)])), Thresholds(), before
+        ).gates
         assert (gate.verdict, gate.numbers["tasks"]) == ("pass", 60)
         assert gate.sentence.endswith("only in the baseline: 1 task, only now: 1")
+        # No gate counts it, so that it must succeed.
+        assert (every.verdict, every.sentence.partition(";")[0]) == ("failed", "0 of 1 trial passed")
+        assert "each of them must, as the baseline does not judge tau2/airline/new; make a new" in every.sentence
+        assert judge(Trials([*run(60), new]), Thresholds(min_pass={"": 0.5}), before).outcome == "pass"
 
 
 class TestCeilings:
