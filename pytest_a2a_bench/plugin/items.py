@@ -45,13 +45,24 @@ def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
                 + did_you_mean([mark.name for mark in metafunc.definition.iter_markers()], registry.names())
             )
             metafunc.parametrize(KEY_FIXTURE, [_wrong(metafunc, None, run, problem)], indirect=True)
-    elif not wanted and (suite := registry.find(marker.name)) is not None and suite.from_test is not None:
-        _note_problem(metafunc, run, f"a test with @pytest.mark.{marker.name} takes trial, which this one does not")
+    elif wanted and len(own := own_markers(metafunc.definition)) > 1:
+        names = " and ".join(f"@pytest.mark.{name}" for name in own)
+        problem = f"a test has one marker that says which tasks; this one has {names}: write a test for each"
+        metafunc.parametrize(KEY_FIXTURE, [_wrong(metafunc, None, run, problem)], indirect=True)
     elif wanted:
         metafunc.parametrize(KEY_FIXTURE, list(_parameters(metafunc, marker, run)), indirect=True)
     # A fixture of the user's own of that name hides ours, and the test would never see a trial.
     elif "trial" in metafunc.fixturenames or "bench_task" in metafunc.fixturenames:
         _note_problem(metafunc, run, _shadowed(metafunc))
+    # A class or a module may have one for those of its tests that take trials.
+    elif own_markers(metafunc.definition):
+        _note_problem(metafunc, run, f"a test with @pytest.mark.{marker.name} takes trial, which this one does not")
+
+
+def own_markers(node: pytest.Item) -> list[str]:
+    """Return the names of the markers of benchmarks that a test itself has, not its class or module."""
+    known = {suite.name for suite in registry.known()}
+    return [marker.name for marker in node.own_markers if marker.name in known]
 
 
 def _note_problem(metafunc: pytest.Metafunc, run: BenchRun, problem: str) -> None:

@@ -224,6 +224,9 @@ def adopt_item(item: pytest.Item) -> None:
         check_items.adopt(item, parameters[CHECK_FIXTURE])
     elif items.KEY_FIXTURE in parameters:
         items.adopt(item, parameters[items.KEY_FIXTURE])
+    elif getattr(item, "nofuncargs", False) and items.own_markers(item):
+        problem = "a test of a unittest class takes no fixtures, and so no trial: write it as a function"
+        run.collected.test_problems.append((item.nodeid, problem))
     if TRIAL in item.stash:
         run.collected.groups |= {item.stash[TRIAL].key.suite, item.stash[TRIAL].task.domain}
     if item.config.getoption("keyword"):

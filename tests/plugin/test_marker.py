@@ -219,3 +219,47 @@ def test_each_is_named_with_its_test(
     assert [
         pattern for line, pattern in zip(said, expected, strict=True) if not fnmatch.fnmatchcase(line, pattern)
     ] == []
+
+
+def test_a_marker_that_makes_no_trial_is_refused(bench: Bench) -> None:
+    bench.makepyfile(
+        test_it="""
+import unittest, pytest
+one = pytest.mark.tau2("mock", tasks="create_task_1", label="one")
+two = pytest.mark.tau2("mock", tasks="update_task_1", label="two")
+
+@one
+def test_without(): pass
+
+@one
+@two
+def test_both(trial): assert trial.success
+
+@pytest.mark.a2a_scenario("Hi")
+def test_said(): pass
+
+class TestOld(unittest.TestCase):
+    @one
+    def test_case(self): pass
+
+@one
+class TestNew:
+    def test_other(self): pass
+
+    @two
+    def test_own(self, trial): assert trial.success
+"""
+    )
+    result = bench("--a2a-endpoint", "builtin:oracle")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [
+            "ERROR: test_it.py::test_without: a test with @pytest.mark.tau2 takes trial, which this one does not",
+            "ERROR: test_it.py::test_both: a test has one marker that says which tasks; this one has *: write a test *",
+            "ERROR: test_it.py::test_said: a test with @pytest.mark.a2a_scenario takes trial, which this one does not",
+            "ERROR: test_it.py::TestOld::test_case: a test of a unittest class takes no fixtures, and so no trial: *",
+        ]
+    )
+    # A class's marker is for those of its tests that take trials, and their own goes before it.
+    result = bench("--a2a-endpoint", "builtin:oracle", "-k", "TestNew")
+    result.assert_outcomes(passed=2)
