@@ -394,7 +394,8 @@ def divide(session: pytest.Session, run: BenchRun) -> None:
 
 def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
     """Return those of the items that this shard runs; all of them without shards."""
-    if run.settings.shard is None:
+    # The failures of this very part are all its own: divided again, most of them would never run.
+    if run.settings.shard in (None, run.plan.missed_shard) or any(map(_last_failed, items[:1])):
         return list(items)
     # What is compared with each other stays together.
     names = {item: str(item.stash[TRIAL].key.of_any_agent) for item in items if TRIAL in item.stash}
@@ -402,6 +403,12 @@ def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
     names |= {i: i.nodeid for i in items if i not in names and judge_protocol((i.nodeid,))}
     mine = manifest.members(names.values(), shard_of(run.settings.shard))
     return [item for item in items if item not in names or names[item] in mine]
+
+
+def _last_failed(item: pytest.Item) -> bool:
+    """Return whether ``--lf`` selected the items."""
+    plugin = item.config.pluginmanager.get_plugin("lfplugin")
+    return bool(item.config.getoption("lf", False) and getattr(plugin, "lastfailed", None))
 
 
 def trials_elsewhere(run: BenchRun) -> int:

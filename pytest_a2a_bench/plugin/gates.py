@@ -249,8 +249,12 @@ class Gatekeeper:
             from pytest_a2a_bench.plugin.publishing import agents_of  # few runs have several agents
 
             agents = agents_of(self.run, trials.results)
+        evaluated = {str(r.key) for r in trials.results if r.status == "evaluated"}
         self.stored = dataclasses.replace(
             stored,
+            # A run that ended early, or of some of them, leaves the others to the next --a2a-missed.
+            missed=(*stored.missed, *(m for m in self.run.plan.missed or () if m.key not in evaluated)),
+            shard=self.run.settings.shard,
             agent=files.JudgedAgent(**self.run.plan.agent),
             agents=tuple(files.ComparedAgent(**agent) for agent in agents),
             reasons=trial_text.stored_reasons(reasons) if (reasons := self.reporting.reasons()) else (),

@@ -335,6 +335,7 @@ def read_files(run: BenchRun, directory: Path) -> None:
     run.decide(
         quarantine=found.quarantine,
         missed=found.missed,
+        missed_shard=found.missed_shard,
         problems=(*run.plan.problems, *found.problems, *wrong, *unread),
     )
 

@@ -128,6 +128,7 @@ class Plan:
     :param subject: the agent's card and the findings about it; None until it was fetched.
     :param quarantine: tasks whose misses fail nothing.
     :param missed: the trials to run again; None for no such choice.
+    :param missed_shard: the part of a run that they are the misses of; None for a whole.
     :param end: when the run's time is up (``--a2a-run-timeout``), in seconds since the epoch; None for never.
     :param order: the seed of the trials' order; empty where they keep theirs.
     :param named: whether the command line names the trials to run, so that their rate says nothing about the agent.
@@ -145,6 +146,7 @@ class Plan:
     subject: Subject | None = None
     quarantine: tuple[Quarantined, ...] = ()
     missed: tuple[Missed, ...] | None = None
+    missed_shard: str | None = None
     named: bool = False
     order: str = ""
     end: float | None = None

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from commands import command, refused
 from examples import rotating
-from harness import Bench, junit_cases, junit_properties, log_of, wait_for
+from harness import Bench, junit_cases, junit_properties, log_of, verdict_of, wait_for
 
 from pytest_a2a_bench.results import manifest, merge
 from pytest_a2a_bench.results.lock import InUseError, locked
@@ -222,3 +222,20 @@ def test_commands_that_write_wait_their_turn_and_others_do_not(desk: Bench) -> N
         command("merge", "a2a-results", "-o", "whole")
         command("export", "html", "a2a-results")
     assert not (desk.path / "whole" / "run.lock").exists()
+
+
+def test_the_failures_of_a_shard_all_run_again_and_none_is_forgotten(desk: Bench) -> None:
+    desk.tasks(" ".join(f"bad-{c}" for c in "abcdefgh"))
+    shard = "--a2a-shard=2/2"
+    desk(shard)
+    missed = sorted(m["key"] for m in verdict_of(desk)["missed"])
+    assert len(missed) == 4
+    for again in (("--lf",), ("--a2a-missed",)):
+        desk(shard, *again).assert_outcomes(failed=4)
+    # One that is stopped leaves the others for the next.
+    desk(shard, "--a2a-missed", "-x").assert_outcomes(failed=1)
+    assert sorted(m["key"] for m in verdict_of(desk)["missed"]) == missed
+    # The misses of a whole are divided.
+    desk("--a2a-min-pass=0")
+    assert len(verdict_of(desk)["missed"]) == 8
+    desk(shard, "--a2a-missed").assert_outcomes(failed=4)

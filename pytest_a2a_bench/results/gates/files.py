@@ -162,6 +162,8 @@ class StoredVerdict:
     :param comparison: with the baseline, task by task.
     :param agents: the agents, where they have names.
     :param comparisons: each further one of them against the first.
+    :param missed: with those of earlier runs that ``--a2a-missed`` has not run again.
+    :param shard: the part that the run did; None for a whole.
     :param reasons: why trials did not pass, the most frequent reason first.
     """
 
@@ -180,6 +182,7 @@ class StoredVerdict:
     reasons: tuple[Reason, ...] = ()
     agents: tuple[ComparedAgent, ...] = ()
     comparisons: tuple[Mapping[str, Any], ...] = ()
+    shard: str | None = None
 
     @classmethod
     def of(
@@ -243,12 +246,14 @@ class GateFiles:
     """The contents of the files.
 
     :param missed: the last run's misses; None unless only these are to run.
+    :param missed_shard: the part that it did.
     :param problems: one line for each file that cannot be used.
     """
 
     baseline: Baseline | None = None
     quarantine: tuple[Quarantined, ...] = ()
     missed: tuple[Missed, ...] | None = None
+    missed_shard: str | None = None
     problems: tuple[str, ...] = ()
 
 
@@ -263,6 +268,7 @@ def read(settings: Settings, directory: Path, results: Path, *, has_run: bool = 
     baseline: Baseline | None = None
     quarantined: tuple[Quarantined, ...] = ()
     missed: tuple[Missed, ...] | None = None
+    shard: str | None = None
     if settings.baseline:
         name, place = split_named(settings.baseline) if settings.agents else (None, settings.baseline)
         try:
@@ -278,10 +284,11 @@ def read(settings: Settings, directory: Path, results: Path, *, has_run: bool = 
             problems.append(f"--a2a-quarantine: {error}")
     if settings.missed:
         try:
-            missed = read_missed(results)
+            last = read_verdict(results)
+            missed, shard = last.missed, last.shard
         except ConfigurationError as error:
             problems.append(f"--a2a-missed: {error}")
-    return GateFiles(baseline, quarantined, missed, tuple(problems))
+    return GateFiles(baseline, quarantined, missed, shard, tuple(problems))
 
 
 def baselines_of(settings: Settings, baseline: Baseline | None) -> dict[str, Baseline]:
@@ -309,14 +316,14 @@ def _whose(settings: Settings, name: str | None, baseline: Baseline) -> Iterator
         yield f"{baseline.source} does not say which agent it is of: write --a2a-baseline {there[0]}=FILE"
 
 
-def read_missed(results: Path) -> tuple[Missed, ...]:
-    """Return the misses of the last run that ended.
+def read_verdict(results: Path) -> StoredVerdict:
+    """Return the verdict of the last run that ended.
 
     :raises ConfigurationError: if no run left its verdict, or it is damaged.
     """
     for name in (VERDICT_FILE, EARLIER_FILE):
         with contextlib.suppress(FileNotFoundError):
-            return VERDICT.read(results / name).missed
+            return VERDICT.read(results / name)
     path = results / VERDICT_FILE
     raise ConfigurationError(
         f"{path} is not there: no run has ended in this results directory; run without --a2a-missed first"
