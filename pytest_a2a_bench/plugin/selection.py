@@ -35,17 +35,18 @@ if TYPE_CHECKING:
 def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Missed, ...] | None = None) -> Selection:
     """Decide which built-in modules join, and take their ids out of pytest's own arguments.
 
-    Only ``config.args`` changes, never argv: xdist's workers parse argv again and come to the same. Where an id names
-    something inside a module, ``--a2a-suite`` adds nothing: the id of a trial means that trial alone, and the
-    option may come from table or environment, where it means a whole and perhaps paid run.
+    Only ``config.args`` changes, never argv: xdist's workers parse argv again and come to the same. Where ids name
+    tests, ``--a2a-suite`` adds nothing: the id of a trial, or of a test, means that one alone, and the option may
+    come from table or environment, where it means a whole and perhaps paid run.
 
     :param missed: trials that are to run again.
     """
     # Arguments that pytest took from ini's testpaths are no choice of anybody's.
     explicit = config.args_source == pytest.Config.ArgsSource.ARGS
     ids = [a for a in map(_module_id, config.args) if a] if explicit else []
-    modules = () if Selection(tuple(ids)).names_items else _selected_modules(settings)
     paths = [a for a in config.args if not _module_id(a)] if explicit else []
+    names_items = any("::" in a for a in ids) or (bool(paths) and not ids and all("::" in a for a in paths))
+    modules = () if names_items else _selected_modules(settings)
     # Without our ids pytest would look for files of these names.
     if ids or (modules and not paths):
         config.args = paths

@@ -63,11 +63,6 @@ class Selection:
         named = (*self.ids, *self.modules)
         return self.conformance and not self.candidates and all(n.startswith(_CONFORMANCE) for n in named)
 
-    @property
-    def names_items(self) -> bool:
-        """Whether an id names something inside a module, and not only whole modules."""
-        return any("::" in i for i in self.ids)
-
     def __bool__(self) -> bool:
         return bool(self.ids or self.modules or self.candidates)
 

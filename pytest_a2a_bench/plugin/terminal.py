@@ -47,7 +47,7 @@ def looks_like_trial(nodeid: str) -> bool:
     return _TRIAL_ID.search(nodeid) is not None
 
 
-def header_lines(run: BenchRun) -> list[str]:
+def header_lines(config: pytest.Config, run: BenchRun) -> list[str]:
     """Return the agent and user under test, and in a second line the card and the interface in use."""
     first = _header_line(run)
     lines = [] if first is None else [first]
@@ -57,9 +57,11 @@ def header_lines(run: BenchRun) -> list[str]:
             used = f"; interface {found.interface} at {_shown_url(found.interface_url)}" if found.interface_url else ""
             which = f"{name}: {one_line(found.agent, 60)}, " if name is not None else ""
             lines.append(f"a2a: {which}card {_shown_url(found.card_url)}{used}")
-    if run.settings.suite and run.plan.selection.names_items:
-        suites = one_line(",".join(run.settings.suite), 100)
+    suites = one_line(",".join(run.settings.suite), 100)
+    if suites and not run.plan.selection.modules:
         lines.append(f"a2a: node ids are given, so that only they run; --a2a-suite {suites} adds nothing")
+    elif suites and config.args_source != pytest.Config.ArgsSource.ARGS and not config.getoption("a2a_suite"):
+        lines.append(f"a2a: suite {suites} runs in place of your own tests; name their path to run these, too")
     for suite, domains in _named_domains(run).items():
         found_suite = registry.find(suite)
         announced = found_suite.announce(domains, run.settings) if found_suite is not None else ()
@@ -137,7 +139,7 @@ def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> lis
     trials = sum(TRIAL in item.stash for item in items)
     lines = []
     if run.collected.used and not run.plan.asked:
-        lines += header_lines(run)
+        lines += header_lines(config, run)
     if run.collected.left_out:
         lines.append(f"a2a: {left_out_line(run)}")
     if trials and (run.settings.min_pass or run.services.baseline is not None):
@@ -194,7 +196,7 @@ class Reporting:
 
     def pytest_report_header(self) -> list[str]:
         """Show the header, unless the run does not use this plugin."""
-        return header_lines(self.run) if self.run.plan.asked else []
+        return header_lines(self.config, self.run) if self.run.plan.asked else []
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Count the trials to come."""

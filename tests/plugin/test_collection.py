@@ -117,8 +117,13 @@ def test_the_id_of_all_modules(bench: Bench) -> None:
 
 def test_pasted_ids_run_alone_beside_a_suite_of_the_ini_file(bench: Bench) -> None:
     bench.makepyprojecttoml("[tool.a2a-bench]\nsuite = 'tau2'\n")
+    bench.makepyfile(test_own="def test_one(): pass\ndef test_two(): pass")
     assert ids(bench("--co", "-q", *ORACLE, PASTED[0])) == [PASTED[0]]
+    assert ids(bench("--co", "-q", *ORACLE, "test_own.py::test_one")) == ["test_own.py::test_one"]
+    assert len(ids(bench("--co", "-q", *ORACLE, "test_own.py"))) == 289
     assert len(ids(bench("--co", "-q", *ORACLE))) == 287
+    result = bench("--co", *ORACLE, "-k", "mock and t0")
+    result.stdout.fnmatch_lines(["a2a: suite tau2 runs in place of your own tests; name their path to run these, too"])
 
 
 def test_whole_modules_run_beside_suites(bench: Bench) -> None:
