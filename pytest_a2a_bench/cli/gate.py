@@ -43,6 +43,7 @@ from pytest_a2a_bench.results.gates.terms import (
     Decision,
     Trials,
     Verdict,
+    describe_quarantine,
     find_missed,
     groups_of_result,
     is_counted,
@@ -129,6 +130,8 @@ def _judge_results(namespace: Namespace, directory: Path, found: SelectedResults
         raise ConfigurationError(*problems)
     trials = _trials(found, [r for r in results if was_run(r)], settings, read)
     verdict_found = judge_run(trials, thresholds_of(settings), settings, read.baseline)
+    news = describe_quarantine(read.quarantine, trials.results, registry.group_names())
+    verdict_found = dataclasses.replace(verdict_found, notes=(*verdict_found.notes, *news))
     _print(verdict_found, trials, directory)
     # Files that were copied here from another machine are of another run.
     others = manifest.about_others(found.others) if trials.not_run else ()

@@ -332,6 +332,13 @@ def read_files(run: BenchRun, directory: Path) -> None:
         given = {**run.services.variables, **os.environ}
         each = (run.settings.of_agent(name) for name in run.settings.agents or (None,))
         wrong = tuple(dict.fromkeys(p for settings in each for p in connection_problems(settings, given)))
+    if run.settings.history_file:
+        from pytest_a2a_bench.results import history  # few runs are added to one
+
+        try:
+            history.read(Path(run.settings.history_file))
+        except ConfigurationError as error:
+            wrong += (f"--a2a-history-file: {error}",)
     run.decide(
         quarantine=found.quarantine,
         missed=found.missed,
