@@ -36,7 +36,8 @@ min-pass = { airline = 0.6 }
 max-steps = 100
 ```
 
-Commands of `a2a-bench` read the same variables and the same table; there the options are `--set` and `--config`.
+Commands of `a2a-bench` read the same variables, and the table in the directory where they start, or `--config FILE`
+(no ini key); `--set` sets one.
 `a2a-bench doctor --settings` shows each setting that is not a default, and its source. Relative paths start from the
 directory in which pytest was started; in a table, from the directory of its file. A wrong name or value ends the run
 before anything is sent, with a line for each problem.
