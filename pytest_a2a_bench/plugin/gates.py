@@ -121,7 +121,10 @@ class Gatekeeper:
 
     def _conclude(self, session: pytest.Session, *, cut_short: bool) -> None:
         thresholds = thresholds_of(self.run.settings)
-        if nothing_will_run(self.config) or not self._has_something_to_judge(thresholds, cut_short=cut_short):
+        # With --setup-only conversations are held, and no test says what it thinks of them.
+        if nothing_will_run(self.config) or self.config.getoption("setuponly", False):
+            return
+        if not self._has_something_to_judge(thresholds, cut_short=cut_short):
             return
         trials = self._trials(cut_short)
         self.verdict = judge_run(trials, thresholds, self.run.settings, self.run.services.baseline)

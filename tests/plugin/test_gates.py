@@ -201,6 +201,12 @@ def test_gates_that_nothing_was_judged_for_do_not_pass(desk: Bench) -> None:
     assert "a2a: no trial was evaluated: these results say nothing about the agent" in result.stdout.str()
 
 
+def test_setup_alone_has_no_verdict(desk: Bench) -> None:
+    desk("--setup-only")
+    assert log_of(desk)
+    assert not (desk.path / "a2a-results" / "verdict.json").exists()
+
+
 def test_missed_needs_a_run_that_missed_something(desk: Bench) -> None:
     desk.refused("--a2a-missed").fnmatch_lines(
         ["ERROR: --a2a-missed: *verdict.json is not there: no run has ended in this*"]
