@@ -13,7 +13,7 @@ import functools
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -292,6 +292,10 @@ def register(offered: object) -> None:
             f"pytest_a2a_bench_suites must return a list of Suite objects; it returned {offered!r}"
         )
     for suite in suites:
+        if suite.name in BUILT_IN and not any(suite is own for own in built_in()):
+            raise ConfigurationError(f"suite {suite.name!r} has the name of a built-in one; give it another")
+        if suite.settings is not None and not (isinstance(suite.settings, type) and is_dataclass(suite.settings)):
+            raise ConfigurationError(f"suite {suite.name!r}: settings must be a dataclass, and is {suite.settings!r}")
         _registered[suite.name] = suite
 
 

@@ -288,6 +288,12 @@ def _builtin(text: str) -> str:
     if name not in BUILTIN_AGENTS and name not in extensions.names("agents"):
         near = did_you_mean(name, (*BUILTIN_AGENTS, *extensions.names("agents")))
         raise ValueError(f"no built-in agent is called {name!r}; {ENDPOINTS}{near}")
+    if name in BUILTIN_AGENTS:
+        # One of the project's own that has the name would be ignored.
+        try:
+            extensions.find("agents", name, (name,))
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from error
     return text
 
 

@@ -14,12 +14,23 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from pytest_a2a_bench import extensions
+from pytest_a2a_bench.config.settings import CHECK_PROFILES
 from pytest_a2a_bench.conformance import data
 from pytest_a2a_bench.conformance.context import Context
-from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, Ask, CheckFunction, Planned, Requirement, Vary
+from pytest_a2a_bench.conformance.finding import (
+    BINDINGS,
+    CARD,
+    VERSIONS,
+    Ask,
+    CheckFunction,
+    Level,
+    Planned,
+    Requirement,
+    Vary,
+)
 from pytest_a2a_bench.conformance.target import declared
 from pytest_a2a_bench.conformance.wire.reply import SkipCheck
 from pytest_a2a_bench.errors import ConfigurationError
@@ -103,8 +114,19 @@ def _packs() -> Iterator[Requirement]:
             requirement, check = pair
             if requirement.id in taken:
                 raise ConfigurationError(f"the {extension} has {requirement.id}, which is in {taken[requirement.id]}")
+            if wrong := _wrong(requirement):
+                raise ConfigurationError(f"the {extension} has {requirement.id} with {wrong}")
             taken[requirement.id] = str(extension)
             yield replace(requirement, check=check, source=extension.source)
+
+
+def _wrong(requirement: Requirement) -> str:
+    """Return the first member of a requirement that is none of its values: nothing would be judged by it."""
+    for name, valid in (("level", get_args(Level)), ("version", VERSIONS), ("profile", CHECK_PROFILES)):
+        if (value := getattr(requirement, name)) not in valid:
+            return f"{name} {value!r}; valid are: {', '.join(valid)}"
+    unknown = [each for each in requirement.bindings if each not in (*BINDINGS, CARD)]
+    return f"bindings {unknown}; valid are: {', '.join((*BINDINGS, CARD))}" if unknown else ""
 
 
 # -- checks --

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pytest_a2a_bench.model.messages import (
     Cost,
@@ -418,7 +418,10 @@ class TrialResult:
 
         :param role: whose messages: by default those of the agent under test.
         :raises re.error: if the pattern is none.
+        :raises ValueError: if nobody has that role.
         """
+        if role not in get_args(Role):
+            raise ValueError(f"role is {role!r}; valid are: {', '.join(get_args(Role))}")
         wanted = re.compile(pattern, re.IGNORECASE)
         texts = (t.text for t in self.transcript if t.role == role and t.party is None)
         return tuple(text for text in texts if text and wanted.search(text))

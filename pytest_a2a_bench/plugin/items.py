@@ -289,7 +289,12 @@ def tasks_of(request: MarkerRequest, suite: Suite, default_split: str) -> list[B
     """
     if request.domain not in suite.available():
         raise ConfigurationError(f"the domain {request.domain!r} {suite.absence(request.domain)}")
-    tasks = _of_category(request.category, suite.load_tasks(request.domain, request.split or default_split))
+    tasks = suite.load_tasks(request.domain, request.split or default_split)
+    if not tasks:
+        raise ConfigurationError(f"the suite {suite.name!r} has no task in the domain {request.domain!r}")
+    if other := next((task.suite for task in tasks if task.suite != suite.name), None):
+        raise ConfigurationError(f"the suite {suite.name!r} has tasks of the suite {other!r}: BenchTask(suite, ...)")
+    tasks = _of_category(request.category, tasks)
     if request.tasks is None:
         return tasks
     if callable(request.tasks):

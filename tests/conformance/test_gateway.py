@@ -20,10 +20,11 @@ from starlette.types import ASGIApp
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.cli import main
-from pytest_a2a_bench.conformance.finding import CheckResult
-from pytest_a2a_bench.conformance.gateway.compare import changed, differences
+from pytest_a2a_bench.conformance.finding import CheckResult, Exchange
+from pytest_a2a_bench.conformance.gateway.compare import Seen, Sides, changed, compare, differences
 from pytest_a2a_bench.conformance.gateway.run import Pair, meet
 from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 PROMPTS = {**SCRIPTED, "slow": "slow 1.2 done"}
 
@@ -173,6 +174,16 @@ def test_only_what_is_stable_without_the_gateway_differs(
     direct: Sequence[dict[str, Any]], through: dict[str, Any], expected: list[tuple[str, Any, Any]]
 ) -> None:
     assert differences(direct, through) == expected
+
+
+def test_a_member_that_is_renamed_is_lost() -> None:
+    def seen(name: str) -> Seen:
+        task = {"id": "t", name: {"n": 1}}
+        return Seen(WireReply(Exchange("JSONRPC", "GetTask", ""), 200, document={"id": 1, "result": task}))
+
+    (difference,) = compare("GetTask", [seen("metadata")] * 2, seen("metadatx"), Sides("http://a", "http://b"))
+    assert (difference.rule, difference.severity, difference.pointer) == ("GW-009", "error", "/result/metadata/n")
+    assert "/result/metadatx/n: 1 through the gateway, missing without it" in difference.found
 
 
 @pytest.mark.parametrize(

@@ -216,15 +216,26 @@ def test_a_dialect_that_is_none_is_refused_before_the_run(
     desk.refused("--a2a-dialect=mine").fnmatch_lines([f"ERROR: --a2a-dialect: *'mine' *{said}"])
 
 
-@pytest.mark.parametrize("chosen", ["a2a/card", "-m=conformance"])
+OF_MINE = "[(Requirement('MINE-1', 'house', '1', {}), id)]"
+
+
+@pytest.mark.parametrize(
+    ("mine", "chosen", "said"),
+    [
+        ("[1]", "a2a/card", "must be (Requirement, check) pairs, and has 1"),
+        ("[1]", "-m=conformance", "must be (Requirement, check) pairs, and has 1"),
+        (OF_MINE.format("'must', 'x'"), "a2a/protocol", "has MINE-1 with level 'must'; valid are: MUST, SHOULD, MAY"),
+        (OF_MINE.format("'MUST', 'x', bindings=('rest',)"), "a2a/protocol", "has MINE-1 with bindings [[]'rest']; *"),
+    ],
+)
 def test_requirements_that_are_none_are_refused_before_the_run(
-    pytester: pytest.Pytester, bench: Bench, noop_url: str, chosen: str
+    pytester: pytest.Pytester, bench: Bench, noop_url: str, mine: str, chosen: str, said: str
 ) -> None:
-    bench.makepyfile(mine_here="MINE = [1]")
+    bench.makepyfile(mine_here=f"from pytest_a2a_bench.conformance.finding import Requirement\nMINE = {mine}")
     pytester.syspathinsert()
     bench.makeconftest("def pytest_a2a_bench_requirements(): return {'mine': 'mine_here:MINE'}")
-    said = bench.refused("--a2a-endpoint", noop_url, chosen)
-    said.fnmatch_lines(["ERROR: the requirement 'mine' of *conftest.py must be (Requirement, check) pairs, and has 1"])
+    refused = bench.refused("--a2a-endpoint", noop_url, chosen)
+    refused.fnmatch_lines([f"ERROR: the requirement 'mine' of *conftest.py {said}"])
 
 
 @pytest.mark.slow
@@ -234,6 +245,12 @@ def test_an_agent_that_is_none_is_refused_at_its_start(bench: Bench) -> None:
     bench.refused("--a2a-endpoint=builtin:mine", "a2a/card").fnmatch_lines(
         ["ERROR: *ended with exit code 2 at its start: the agent 'mine' must be made with description and reply, *is 5"]
     )
+
+
+def test_an_agent_with_the_name_of_a_built_in_one_is_refused(bench: Bench) -> None:
+    bench.makeconftest("def pytest_a2a_bench_agents(): return {'oracle': 'mine_here:make'}")
+    said = "*the agent 'oracle' of *conftest.py has the name of a built-in one; its author has to give it another*"
+    bench.refused("--a2a-endpoint=builtin:oracle", "a2a/card").fnmatch_lines([said])
 
 
 def test_an_observer_that_is_none_is_refused_before_the_run(pytester: pytest.Pytester, bench: Bench) -> None:

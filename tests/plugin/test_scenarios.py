@@ -4,11 +4,13 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chaos_oracle import harried
 from fake_llm import FakeLLM, say
 from harness import Bench, url_of
+from scripted import ScriptedExecutor, full_agent
 
 SHOP = Path(__file__).parents[2] / "example_suites" / "own_scenarios"
 
@@ -214,3 +216,41 @@ def test_an_agent_that_gives_up_has_failed_and_one_that_is_gone_has_not(bench: B
     with harried({"500-late": 1.0}, "noop") as agent:
         failing = bench.with_options(f"--a2a-endpoint={agent.url}", "--a2a-set=redeliver=0")
         failing().assert_outcomes(errors=1)
+
+
+class Calling(ScriptedExecutor):
+    """Calls a tool, whatever it is told; an agent without a job of its own says nothing."""
+
+    async def _work(self, word: str, text: str, *more: Any) -> None:
+        call = json.dumps({"tool_call": {"name": "look", "arguments": {}}})
+        await super()._work(*(("silent", "") if word == "silent" else ("echo", call)), *more)
+
+
+def test_an_agent_that_says_nothing_or_calls_for_ever_does_not_do_what_it_must_not(bench: Bench) -> None:
+    bench.makeconftest("")
+    write(
+        bench,
+        """
+class World:
+    def look(self): return 1
+
+@pytest.mark.a2a_scenario("silent")
+def test_nothing(trial): assert not trial.said("secret")
+
+@pytest.mark.a2a_scenario("Look!", tools=World)
+def test_calls(trial): assert not trial.said("secret")
+
+@pytest.mark.a2a_scenario("echo hi", label="role")
+def test_role(trial): assert not trial.said("secret", role="customer")
+""",
+    )
+    with full_agent(executor=Calling()) as url:
+        result = bench("--a2a-endpoint", url)
+    result.assert_outcomes(failed=2, errors=1)
+    result.stdout.fnmatch_lines_random(
+        [
+            "*test_nothing*: answered with nothing; *",
+            "*test_calls*: did the same again and again: look; *",
+            "*ValueError: role is 'customer'; valid are: agent, user, tool*",
+        ]
+    )

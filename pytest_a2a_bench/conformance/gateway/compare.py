@@ -137,11 +137,15 @@ def compare(
     if cause is not None and cause[0] == _KIND:
         cause = _KIND, _shown(direct[-1].reply), _shown(through.reply)
     exchanges = direct[-1].reply.exchange, through.reply.exchange
-    by_rule: dict[tuple[str, Severity], list[Change]] = {}
+    by_rule: dict[str, dict[Severity, list[Change]]] = {}
     for change in [cause] if cause is not None else changes:
-        by_rule.setdefault(_rule_of(change, direct[-1], through, sides), []).append(change)
+        rule, severity = _rule_of(change, direct[-1], through, sides)
+        by_rule.setdefault(rule, {}).setdefault(severity, []).append(change)
     found = []
-    for (rule, severity), mine in by_rule.items():
+    for rule, graded in by_rule.items():
+        # One finding, whose errors are shown first: a member that is renamed is lost, and another one is added.
+        severity = "error" if "error" in graded else "warning"
+        mine = [*graded.get("error", ()), *graded.get("warning", ())]
         shown = "; ".join(changed(*change) for change in mine[:_SHOWN])
         more = f"; and {len(mine) - _SHOWN} more" if len(mine) > _SHOWN else ""
         key, want, _ = mine[0]
