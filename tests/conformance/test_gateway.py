@@ -110,6 +110,15 @@ def test_a_transparent_proxy_changes_nothing() -> None:
         assert pair.summary(results).startswith("the gateway changed nothing in ")
 
 
+def test_of_an_open_agent_nothing_shows_whether_credentials_arrive() -> None:
+    with served(TRANSPARENT) as urls:
+        configs = (ClientConfig(endpoint=url, auth=Credentials("alice-token")) for url in urls)
+        pair = meet(*configs, timeout=10, scenarios=Scenarios(PROMPTS))
+        planned = [p for p in pair.plan() if p.requirement.id in ("GW-022", "GW-023") and p.binding == "JSONRPC"]
+        reason = "the agent refuses nobody, so that lost credentials do not show"
+        assert {(r.outcome, r.reason) for r in pair.compare(planned)} == {("skipped", reason)}
+
+
 @pytest.mark.slow
 def test_a_subscription_that_arrives_when_the_task_has_ended_shows_nothing() -> None:
     def delay(message: Message) -> None:
