@@ -502,6 +502,8 @@ def _trouble(result: TrialResult, config: pytest.Config) -> str:
     name = registry.shown_name(str(result.key))
     if result.status == "evaluator_error":
         return f"{name}: {error}{tail}"
+    if result.status == "harness_error" and result.key.suite not in registry.BUILT_IN:
+        return f"{name}: an error in the suite {result.key.suite!r}, or in pytest-a2a-bench\n{error}{tail}"
     if result.status == "harness_error":
         return (
             f"{name}: a bug in pytest-a2a-bench (or in a hook of yours), not in the agent; please report it with "

@@ -204,8 +204,8 @@ class Runner:
                 session.listener = partial(self._on_turn, trial)
             context = trial.converse(session, self._client.further)
             outcome = self._benchmark(trial.key.suite).run_trial(context)
-            refuse_unused(context, outcome)
             refuse_unmeasured(outcome)
+            refuse_unused(context, outcome)
         except Exception as exc:  # every kind of trouble becomes a status below
             outcome = Outcome(error=exc)
         finally:

@@ -29,6 +29,7 @@ from pytest_a2a_bench.model import (
     Event,
     Party,
     ProtocolMetrics,
+    Reward,
     TrialKey,
     TrialResult,
     TrialStatus,
@@ -334,14 +335,19 @@ def refuse_unused(context: TrialContext, outcome: Outcome) -> None:
         )
 
 
-def refuse_unmeasured(outcome: Outcome) -> None:
-    """Refuse an outcome without a usable reward, which no agent could have earned or missed.
+def refuse_unmeasured(outcome: object) -> None:
+    """Refuse what is no outcome, or has no usable reward, which no agent could have earned or missed.
 
     :raises EvaluatorError: if there is neither an error nor a reward from 0 to 1 (NaN is none).
     """
-    value = outcome.reward.value if outcome.reward is not None else None
-    if outcome.error is None and (value is None or not 0 <= value <= 1 + REWARD_TOLERANCE):
-        raise EvaluatorError(f"the benchmark gave the reward {value}; a number from 0 to 1 was expected")
+    if not isinstance(outcome, Outcome):
+        raise EvaluatorError(f"the benchmark returned {type(outcome).__name__}; run_trial returns an Outcome")
+    if outcome.error is not None:
+        return
+    value: object = outcome.reward.value if isinstance(outcome.reward, Reward) else outcome.reward
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (isinstance(outcome.reward, Reward) and is_number and 0 <= outcome.reward.value <= 1 + REWARD_TOLERANCE):
+        raise EvaluatorError(f"the benchmark gave the reward {value!r}; Reward(NUMBER from 0 to 1) was expected")
 
 
 def _native_provenance(native: NativeTurns | None) -> dict[str, Any]:
