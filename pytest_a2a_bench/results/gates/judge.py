@@ -56,20 +56,20 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     gates: list[GateResult] = []
     notes: list[str] = []
     comparison: Comparison | None = None
+    # From the counted trials only: what is quarantined must neither help nor hurt.
+    compared = compare(baseline, Baseline.of(trials.counted), trials.level) if baseline is not None else None
     asked = [floor_name(g) for g in thresholds.min_pass] + [pass_k_name(k) for k in thresholds.min_pass_k]
     asked += ["baseline"] if baseline is not None else []
-    if baseline is not None:
-        # From the counted trials only: what is quarantined must neither help nor hurt.
-        comparison = compare(baseline, Baseline.of(trials.counted), trials.level)
     # First: it says what no threshold covers.
-    gates += _every_trial(trials, thresholds, comparison)
+    gates += _every_trial(trials, thresholds, compared)
     # Floors speak of whole domains; chosen trials are no sample of one.
     if trials.named and asked:
         notes.append(f"not judged, because only trials that were named ran: {', '.join(asked)}")
     elif trials.results or trials.lost or trials.selected:
         gates += _floors(trials, thresholds, notes)
         gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
-        if baseline is not None and comparison is not None:
+        if baseline is not None and compared is not None:
+            comparison = compared
             notes += [f"baseline {baseline.source}: {note}" for note in baseline.notes]
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
             if "baseline" in trials.decided:
@@ -90,22 +90,21 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     return Verdict(tuple(gates), thresholds.inconclusive, trials.errors, tuple(notes), comparison)
 
 
-def _every_trial(trials: Trials, thresholds: Thresholds, comparison: Comparison | None) -> Iterator[GateResult]:
+def _every_trial(trials: Trials, thresholds: Thresholds, compared: Comparison | None) -> Iterator[GateResult]:
     """Judge the trials that no other gate counts: each of them must pass.
 
-    :param comparison: with the baseline, which counts the trials of tasks that it has.
+    :param compared: with the baseline, which counts the trials of tasks that it has.
     """
+    beside: set[str] = set()
     # Without a common task, or under other conditions, the baseline's own gate says so of all.
-    is_judged = comparison is not None and comparison.overall is not None and not comparison.differences
-    beside = {*comparison.only_after, *comparison.changed} if comparison is not None and is_judged else set()
-    chosen = [
-        r
-        for r in trials.counted
-        if trials.named
-        or not thresholds.tolerates(
-            groups_of_result(r), baseline=comparison is not None and task_name(r.key) not in beside
-        )
-    ]
+    if compared is not None and compared.overall is not None and not compared.differences:
+        beside = {*compared.only_after, *compared.changed}
+
+    def is_counted_elsewhere(result: TrialResult) -> bool:
+        by_baseline = compared is not None and task_name(result.key) not in beside
+        return not trials.named and thresholds.tolerates(groups_of_result(result), baseline=by_baseline)
+
+    chosen = [r for r in trials.counted if not is_counted_elsewhere(r)]
     if not chosen:
         return
     errors = sum(r.status != "evaluated" for r in chosen)
