@@ -668,8 +668,8 @@ def test_a_signal_ends_the_command_and_nobody_came(number: signal.Signals) -> No
         assert "an agent that judges its client is at http://127.0.0.1:" in process.stderr.readline()
         process.send_signal(number)
         out, error = process.communicate()
+    assert error.endswith("a2a-bench: no client came\n"), error
     assert (process.returncode, out) == (2, "")
-    assert error.endswith("a2a-bench: no client came\n")
 
 
 def go_through(binding: str, version: str, fault: str = "", *situations: str, retry_after: int = 0) -> Report:
