@@ -27,7 +27,7 @@ def test_each_kind_of_end_is_reported_apart(desk: Bench, process: tuple[str, ...
     }
     for line in (  # workers end in any order
         "*desk/front/down#0: infrastructure error, the agent was not judged: TransportError: connection reset*",
-        "*desk/front/bug#0: a bug in pytest-a2a-bench*",
+        "*desk/front/bug#0: an error in the suite 'desk', or in pytest-a2a-bench",
         "*ValueError: a bug in the benchmark",
         "SKIPPED*needs a judge; pass --a2a-judge-llm",
         "FAILED test_desk.py::test_desk[[]bad-t0[]] - reward 0 = DB 0, ended by user_stop",
