@@ -136,6 +136,7 @@ async def subscribe_webhook(caller: Caller, received: Received) -> None:
         )
 
 
+@pytest.mark.slow
 def test_old_assessments_are_removed_while_the_server_runs(
     tmp_path: Path, database: str, oracle_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -138,6 +138,7 @@ def test_a_subscription_that_is_refused_says_nothing_of_the_task() -> None:
         assert found(pair.compare(planned)) == {}
 
 
+@pytest.mark.slow
 def test_a_result_that_cannot_be_read_did_reach_the_agent() -> None:
     def shorten(message: Message) -> None:
         message.body = message.body[:-1]

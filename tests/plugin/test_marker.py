@@ -221,7 +221,7 @@ def test_each_is_named_with_its_test(
     ] == []
 
 
-def test_a_marker_that_makes_no_trial_is_refused(bench: Bench) -> None:
+def test_a_marker_that_makes_no_trial_is_refused(bench: Bench, noop_url: str) -> None:
     bench.makepyfile(
         test_it="""
 import unittest, pytest
@@ -250,7 +250,7 @@ class TestNew:
     def test_own(self, trial): assert trial.success
 """
     )
-    result = bench("--a2a-endpoint", "builtin:oracle")
+    result = bench("--a2a-endpoint", noop_url)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         [
@@ -261,5 +261,5 @@ class TestNew:
         ]
     )
     # A class's marker is for those of its tests that take trials, and their own goes before it.
-    result = bench("--a2a-endpoint", "builtin:oracle", "-k", "TestNew")
-    result.assert_outcomes(passed=2)
+    found = ids(bench("--co", "-q", "--a2a-endpoint", noop_url, "-k", "TestNew"))
+    assert found == ["test_it.py::TestNew::test_other", "test_it.py::TestNew::test_own[update_task_1-t0]"]
