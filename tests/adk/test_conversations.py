@@ -68,6 +68,7 @@ def test_from_an_agents_url_to_its_meaning(new_runs: Callable[..., Runs], option
     assert text_of(events).endswith("All passed.")
 
 
+@pytest.mark.slow
 def test_a_session_outlives_its_process(new_runs: Callable[..., Runs], options: AdkOptions, oracle_url: str) -> None:
     first = new_runs(dataclasses.replace(options, wait=0.01))
     begins = scripted(

@@ -408,7 +408,7 @@ def received(results: list[CheckResult]) -> dict[str, CheckResult]:
     return {r.requirement.id: r for r in rows}
 
 
-@pytest.mark.parametrize("bindings", [("JSONRPC",), ("JSONRPC", "HTTP+JSON")])
+@pytest.mark.parametrize("bindings", [pytest.param(("JSONRPC",), marks=pytest.mark.slow), ("JSONRPC", "HTTP+JSON")])
 def test_bodies_that_are_not_json_are_reported_once(bindings: tuple[str, ...]) -> None:
     torn = response('{"jsonrpc": "2.0", "id": 1, "result": {')
     rows = received(judged_app(lambda _: torn, speaking(*bindings)))

@@ -113,9 +113,9 @@ def test_files_of_an_earlier_run_acquit_nobody_of_a_crash(desk: Bench) -> None:
     ("workers", "signum"),
     [
         pytest.param((), signal.SIGINT, id="alone-Ctrl-C", marks=pytest.mark.slow),
-        pytest.param((), signal.SIGTERM, id="alone-SIGTERM", marks=pytest.mark.slow),
+        pytest.param((), signal.SIGTERM, id="alone-SIGTERM"),
         pytest.param(("-n2",), signal.SIGINT, id="workers-Ctrl-C", marks=[AHEAD, pytest.mark.slow]),
-        pytest.param(("-n1",), signal.SIGTERM, id="worker-SIGTERM", marks=AHEAD),
+        pytest.param(("-n1",), signal.SIGTERM, id="worker-SIGTERM", marks=[AHEAD, pytest.mark.slow]),
     ],
 )
 def test_interruption_keeps_finished_work(desk: Bench, signum: signal.Signals, workers: tuple[str, ...]) -> None:

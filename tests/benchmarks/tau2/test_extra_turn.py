@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from builtin_server import on_loop, served
+from examples import sampled
 from fake_llm import FakeLLM, say
 from llm_agent import as_user
 from raw_agent import Request, raw_agent, rpc
@@ -117,7 +118,7 @@ def hold(folder: Path, agent: Say, lines: Sequence[str], options: AgentOptions |
     return result, brain
 
 
-@pytest.mark.parametrize(("user", "options", "streaming"), CASES)
+@pytest.mark.parametrize(("user", "options", "streaming"), sampled(CASES, 3))
 def test_finishing_proves_an_early_end(tmp_path: Path, user: str, options: AgentOptions, streaming: str) -> None:
     agent = quick if user == "stop-at-once" else finisher
     result, brain = hold(tmp_path, agent, USERS[user], options, streaming=streaming)

@@ -110,6 +110,7 @@ def run_mock(agent_name: str, llm: FakeLLM, **more: Any) -> dict[str, float]:
     return {run.task_id: run.reward_info.reward for run in results.simulations}
 
 
+@pytest.mark.slow
 def test_an_agent_as_user_has_the_same_rewards(agent: str, user: FakeLLM, registry: Any, run_trials: RunTrials) -> None:
     speaker = Speaker(customer)
     with served_brain(speaker) as url:
