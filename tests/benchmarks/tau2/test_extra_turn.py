@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from builtin_server import on_loop, served
-from examples import sampled
 from fake_llm import FakeLLM, say
 from llm_agent import as_user
 from raw_agent import Request, raw_agent, rpc
@@ -96,7 +95,13 @@ FAILING: dict[str, Say] = {
 }  # fmt: skip
 
 CASES = [
-    pytest.param(user, parse_spec(f"noop?transport={transport}&reply={reply}"), streaming, id=f"{user}-{transport}")
+    pytest.param(
+        user,
+        parse_spec(f"noop?transport={transport}&reply={reply}"),
+        streaming,
+        id=f"{user}-{transport}",
+        marks=[pytest.mark.slow] * ((number + place) % 3 > 0),
+    )
     for number, user in enumerate(USERS)
     for place, (transport, streaming, reply) in enumerate(
         (t, s, r) for t in ("jsonrpc", "rest", "grpc") for s, r in (("on", "task"), ("off", "message"))
@@ -118,7 +123,7 @@ def hold(folder: Path, agent: Say, lines: Sequence[str], options: AgentOptions |
     return result, brain
 
 
-@pytest.mark.parametrize(("user", "options", "streaming"), sampled(CASES, 3))
+@pytest.mark.parametrize(("user", "options", "streaming"), CASES)
 def test_finishing_proves_an_early_end(tmp_path: Path, user: str, options: AgentOptions, streaming: str) -> None:
     agent = quick if user == "stop-at-once" else finisher
     result, brain = hold(tmp_path, agent, USERS[user], options, streaming=streaming)
