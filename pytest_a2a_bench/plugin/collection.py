@@ -17,6 +17,7 @@ from pytest_a2a_bench.config.values import shard_of
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.plugin import state
 from pytest_a2a_bench.plugin.items import uses_agent
+from pytest_a2a_bench.plugin.selection import runs_last_failed
 from pytest_a2a_bench.plugin.shim import (
     SuiteModule,
     all_modules,
@@ -395,7 +396,7 @@ def divide(session: pytest.Session, run: BenchRun) -> None:
 def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
     """Return those of the items that this shard runs; all of them without shards."""
     # The failures of this very part are all its own: divided again, most of them would never run.
-    if run.settings.shard in (None, run.plan.missed_shard) or any(map(_last_failed, items[:1])):
+    if run.settings.shard in (None, run.plan.missed_shard) or any(runs_last_failed(i.config) for i in items[:1]):
         return list(items)
     # What is compared with each other stays together.
     names = {item: str(item.stash[TRIAL].key.of_any_agent) for item in items if TRIAL in item.stash}
@@ -403,12 +404,6 @@ def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
     names |= {i: i.nodeid for i in items if i not in names and judge_protocol((i.nodeid,))}
     mine = manifest.members(names.values(), shard_of(run.settings.shard))
     return [item for item in items if item not in names or names[item] in mine]
-
-
-def _last_failed(item: pytest.Item) -> bool:
-    """Return whether ``--lf`` selected the items."""
-    plugin = item.config.pluginmanager.get_plugin("lfplugin")
-    return bool(item.config.getoption("lf", False) and getattr(plugin, "lastfailed", None))
 
 
 def trials_elsewhere(run: BenchRun) -> int:

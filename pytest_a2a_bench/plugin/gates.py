@@ -131,7 +131,7 @@ class Gatekeeper:
         if self._early is not None:
             notes = (*self.verdict.notes, *self._early.notes)
             self.verdict = dataclasses.replace(self.verdict, notes=notes)
-        # Trials that no gate counts fail as items; the gate would tell it twice.
+        # Trials that no gate counts fail as items, and the gate would tell it twice, unless some were shown as misses.
         self._log(
             session,
             [g for g in self.verdict.gates if g.name != ITEMS and (g.name != EVERY_TRIAL or g.numbers["excused"])],

@@ -130,6 +130,11 @@ def is_named(config: pytest.Config, settings: Settings) -> bool:
     # A bracket names a trial or a check, and not a whole module.
     if config.args_source == pytest.Config.ArgsSource.ARGS and any("[" in a.partition("::")[2] for a in config.args):
         return True
+    return runs_last_failed(config)
+
+
+def runs_last_failed(config: pytest.Config) -> bool:
+    """Return whether ``--lf`` runs what failed last; where nothing failed, it runs everything."""
     return bool(config.getoption("lf", False) and config.cache and config.cache.get("cache/lastfailed", {}))
 
 

@@ -344,9 +344,10 @@ def refuse_unmeasured(outcome: object) -> None:
         raise EvaluatorError(f"the benchmark returned {type(outcome).__name__}; run_trial returns an Outcome")
     if outcome.error is not None:
         return
-    value: object = outcome.reward.value if isinstance(outcome.reward, Reward) else outcome.reward
+    reward = outcome.reward
+    value: object = reward.value if isinstance(reward, Reward) else reward
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (isinstance(outcome.reward, Reward) and is_number and 0 <= outcome.reward.value <= 1 + REWARD_TOLERANCE):
+    if not isinstance(reward, Reward) or not is_number or not 0 <= reward.value <= 1 + REWARD_TOLERANCE:
         raise EvaluatorError(f"the benchmark gave the reward {value!r}; Reward(NUMBER from 0 to 1) was expected")
 
 

@@ -155,7 +155,7 @@ _CALLS = 50
 
 
 class _EndlessCallsError(AgentOutcomeError):
-    """The agent did so."""
+    """The agent called tools that often without a word to the user."""
 
 
 _SYSTEM = """\
@@ -285,10 +285,11 @@ class _Trial:
         self._tell(said)
         reply = self.context.session.send([Part.of_text(said.text)], timeout=self.context.checkpoint())
         self.usage = self.usage + (reply.usage or Usage())
-        answer = AgentSaid("\n".join(_text(part) for part in reply.parts))
+        text = "\n".join(_text(part) for part in reply.parts)
+        answer = AgentSaid(text)
         self._tell(answer)
-        # Without it, what the agent must not say would be asserted of one that says nothing.
-        if not (answer.text or "").strip():
+        # An agent that says nothing would pass every assertion of what it must not say.
+        if not text.strip():
             self.empty = (DialectFinding("empty-reply", "the agent's answer has no text"),)
             raise AgentOutcomeError("the agent's answer is empty", state="failed")
         return answer

@@ -162,7 +162,7 @@ class StoredVerdict:
     :param comparison: with the baseline, task by task.
     :param agents: the agents, where they have names.
     :param comparisons: each further one of them against the first.
-    :param missed: with those of earlier runs that ``--a2a-missed`` has not run again.
+    :param missed: trials that did not succeed, and those of earlier runs that ``--a2a-missed`` has not run again.
     :param shard: the part that the run did; None for a whole.
     :param reasons: why trials did not pass, the most frequent reason first.
     """

@@ -56,20 +56,20 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     gates: list[GateResult] = []
     notes: list[str] = []
     comparison: Comparison | None = None
-    # From the counted trials only: what is quarantined must neither help nor hurt.
-    compared = compare(baseline, Baseline.of(trials.counted), trials.level) if baseline is not None else None
+    if baseline is not None and not trials.named and (trials.results or trials.lost or trials.selected):
+        # From the counted trials only: what is quarantined must neither help nor hurt.
+        comparison = compare(baseline, Baseline.of(trials.counted), trials.level)
     asked = [floor_name(g) for g in thresholds.min_pass] + [pass_k_name(k) for k in thresholds.min_pass_k]
     asked += ["baseline"] if baseline is not None else []
     # First: it says what no threshold covers.
-    gates += _every_trial(trials, thresholds, compared)
+    gates += _every_trial(trials, thresholds, comparison)
     # Floors speak of whole domains; chosen trials are no sample of one.
     if trials.named and asked:
         notes.append(f"not judged, because only trials that were named ran: {', '.join(asked)}")
     elif trials.results or trials.lost or trials.selected:
         gates += _floors(trials, thresholds, notes)
         gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
-        if baseline is not None and compared is not None:
-            comparison = compared
+        if baseline is not None and comparison is not None:
             notes += [f"baseline {baseline.source}: {note}" for note in baseline.notes]
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
             if "baseline" in trials.decided:
@@ -111,7 +111,7 @@ def _every_trial(trials: Trials, thresholds: Thresholds, compared: Comparison | 
     # A test may want less than success, or more: what it says counts.
     # pytest's outcome and not the reward: a test of the user's own may expect a failure.
     failed = {str(r.key) for r in chosen if not r.success} if trials.failed is None else trials.failed
-    # A process that ran an item without the baseline's tasks, or its own file, took the miss for another gate's.
+    # Items that another process reported as misses: it did not know that no gate counts them.
     excused = sum(str(r.key) in trials.excused for r in chosen)
     failed = failed | trials.excused
     misses = sum(r.status == "evaluated" and str(r.key) in failed for r in chosen)
@@ -120,9 +120,8 @@ def _every_trial(trials: Trials, thresholds: Thresholds, compared: Comparison | 
     verdict: GateVerdict = "failed" if misses else "inconclusive" if errors else "pass"
     rest = f", and {errors:,} could not be evaluated" if errors else ""
     text = f"{ok:,} of {count(total, 'trial')} passed{rest}; each of them must"
-    if beside and not trials.named:
-        new = sorted({task_name(r.key) for r in chosen} & beside, key=numbered)
-        text += f", as the baseline does not judge {listed(new, 3)}; {NEW_BASELINE}" if new else ""
+    if new := sorted({task_name(r.key) for r in chosen} & beside, key=numbered):
+        text += f", as the baseline does not judge {listed(new, 3)}; {NEW_BASELINE}"
     yield GateResult(EVERY_TRIAL, verdict, numbers, text, settled=True)
 
 
