@@ -62,7 +62,9 @@ def test_an_assessment_ends_with_one_result(finished: Received) -> None:
         json.loads(finished.summary)
 
 
-def test_other_commands_read_its_results(finished: Received, results: Path, tmp_path: Path) -> None:
+def test_its_results_are_their_owners_alone_and_read_by_other_commands(
+    finished: Received, results: Path, tmp_path: Path
+) -> None:
     page = tmp_path / "report.html"
     command("export", "html", results / finished.task, "-o", page)
     assert "pytest-a2a-bench oracle" in page.read_text()
@@ -70,27 +72,18 @@ def test_other_commands_read_its_results(finished: Received, results: Path, tmp_
     wait_for_end(results, finished)
     for kind in ("run", "verdict", "assessment"):
         FORMS[kind].read(results / finished.task / f"{kind}.json")
+    files = list((results / finished.task).rglob("*.json"))
+    assert len(files) >= 5
+    assert {path.stat().st_mode & 0o077 for path in (*files, results / "tasks.db")} == {0}
     command("gate", results / finished.task, "--write-baseline", tmp_path / "baseline.json")
 
 
-def test_transcripts_are_their_owners_alone(finished: Received, results: Path) -> None:
-    files = [path for path in (results / finished.task).rglob("*.json")]
-    assert len(files) >= 5
-    assert {path.stat().st_mode & 0o077 for path in files} == {0}
-    assert (results / "tasks.db").stat().st_mode & 0o077 == 0
-
-
-def test_a_request_may_be_data_and_is_polled(url: str, oracle_url: str) -> None:
-    request = gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)
-    again = Caller(url).get(Caller(url, streaming=False).ask(request, as_data=True).task)
-    assert (again.state, again.result["score"]) == ("completed", 1)
-
-
-def test_crmarenas_request(url: str, oracle_url: str) -> None:
-    request = {"white_agent_url": oracle_url, "task_category": ["handle_time"], "max_tasks": 2}
-    result = Caller(url).ask({**request, "tag_trials": True}).result
+def test_crmarenas_request_as_data_that_is_polled(url: str, oracle_url: str) -> None:
+    request = {"white_agent_url": oracle_url, "task_category": ["handle_time"], "max_tasks": 2, "tag_trials": True}
+    received = Caller(url).get(Caller(url, streaming=False).ask(request, as_data=True).task)
+    result = received.result
+    assert (received.state, result["score"], len(result["results"])) == ("completed", 2, 2)
     assert (result["domain"], result["metrics"]["accuracy"]) == ("mini", 1)
-    assert len(result["results"]) == 2
     entry = result["results"][0]
     assert (entry["task_type"], entry["done"], entry["reward"]) == ("handle_time", True, 1)
     [*_, last] = entry["trajectory"]

@@ -59,8 +59,9 @@ def test_requests_of_an_orgs_day_are_counted() -> None:
 
 def test_without_opentelemetry_the_callers_context_is_handed_on(tmp_path: Path) -> None:
     with raw_agent(saying(SAID)) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
-        ask_raw(url, gen3(agent.url, domain="mini", num_tasks=1), **CONTEXT)
-        ask_raw(url, gen3(agent.url, domain="mini", num_tasks=1))
+        request = gen3(agent.url, domain="mini", num_tasks=1, max_turns=3)
+        ask_raw(url, request, **CONTEXT)
+        ask_raw(url, request)
         heard = [{name: request.headers.get(name) for name in CONTEXT} for request in agent.messages]
     assert {tuple(one.values()) for one in heard} == {tuple(CONTEXT.values()), (None, None)}
 

@@ -7,47 +7,17 @@ from pathlib import Path
 
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, Received, asking, gen3, served, wait_for_end
+from assessor_server import LOCAL, Caller, asking, gen3, served, wait_for_end
 from browser import ENTER, Browser
 from builtin_server import served as agent_served
 
 from pytest_a2a_bench.assessor.terms import Terms
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("assessor") / "results"
-
-
-@pytest.fixture(scope="module")
-def url(results: Path) -> Iterator[str]:
-    with served(Terms(results, guard=LOCAL, is_private=True)) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def received(url: str, oracle_url: str, results: Path) -> Received:
-    found = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=2, tag_trials=True))
-    wait_for_end(results, found)
-    return found
-
-
-def test_the_page_shows_what_ended_and_links_its_report(url: str, received: Received) -> None:
-    answer = httpx.get(url)
-    assert answer.headers["content-type"].startswith("text/html")
-    assert "mock: 2 of 2 trials passed" in answer.text
-    assert f'href="assessments/{received.task}"' in answer.text
-    assert "default-src 'none'" in answer.headers["content-security-policy"]
-    report = httpx.get(f"{url}assessments/{received.task}")
-    assert "create_task_1" in report.text
-    for name in ("nothing", "..%2f..%2fetc", "."):
-        assert httpx.get(f"{url}assessments/{name}").status_code in (404, 405)
-
-
 @pytest.mark.slow
-def test_a_stranger_writes_no_markup(url: str) -> None:
+def test_a_stranger_writes_no_markup(tmp_path: Path) -> None:
     refused = gen3("http://127.0.0.1:1/<script>alert(1)</script>", domain="mock", num_tasks=1)
-    with asking(Caller(url), refused, ""):
+    with served(Terms(tmp_path / "results", guard=LOCAL, is_private=True)) as url, asking(Caller(url), refused, ""):
         found = ""
         while "alert(1)" not in found:
             found = httpx.get(url).text
@@ -56,14 +26,16 @@ def test_a_stranger_writes_no_markup(url: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def busy(tmp_path_factory: pytest.TempPathFactory, noop_url: str) -> Iterator[str]:
+def busy(tmp_path_factory: pytest.TempPathFactory, oracle_url: str) -> Iterator[str]:
     """A page with assessments that completed, failed, run and wait."""
     results = tmp_path_factory.mktemp("busy") / "results"
     terms = Terms(results, guard=LOCAL, is_private=True, per_caller=1)
     with served(terms) as url, agent_served("oracle?latency=30") as slow:
         caller = Caller(url)
-        for request in (gen3(noop_url, domain="mock", num_tasks=3), gen3("http://127.0.0.1:9/", domain="mock")):
+        passing = gen3(oracle_url, domain="mock", num_tasks=2, tag_trials=True)
+        for request in (passing, gen3("http://127.0.0.1:9/", domain="mock")):
             wait_for_end(results, caller.ask(request))
+        assert "refresh" not in httpx.get(url).headers
         asked = gen3(slow.url, domain="mock", num_tasks=1, tag_trials=True)
         with asking(caller, asked, "working") as first, asking(caller, asked, "working") as second:
             yield url
@@ -82,14 +54,21 @@ def test_axe_finds_nothing(browser: Browser, busy: str, width: int, dark: bool) 
     assert browser.axe(resultTypes=["violations"]) == []
 
 
-def test_it_lists_what_runs_first_and_reloads_while_anything_does(busy: str, url: str, received: Received) -> None:
+def test_it_lists_what_runs_first_reloads_while_anything_does_and_links_reports(busy: str) -> None:
     answer = httpx.get(busy)
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
     states = re.findall(r"<tr><td>(\w+)</td>", answer.text)
     assert states == ["running", "waiting", "failed", "completed"]
     assert "0 of 1 trials done" in answer.text
     assert answer.headers["refresh"] == "10"
     assert "<script" not in answer.text
-    assert "refresh" not in httpx.get(url).headers
+
+    row = next(row for row in answer.text.split("<tr>") if "mock: 2 of 2 trials passed" in row)
+    [link] = re.findall('href="(assessments/[^"]+)"', row)
+    assert "create_task_1" in httpx.get(busy + link).text
+    for name in ("nothing", "..%2f..%2fetc", "."):
+        assert httpx.get(f"{busy}assessments/{name}").status_code in (404, 405)
 
 
 @pytest.mark.slow

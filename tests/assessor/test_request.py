@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, ask_raw, call, gen3, planned, served
+from assessor_server import LOCAL, ask_raw, call, gen3, planned, served
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -385,11 +385,11 @@ def test_older_clients_find_the_card(url: str) -> None:
 def test_whole_numbers_are_whole(url: str, oracle_url: str) -> None:
     assert whole_numbers('{"a": 20.0, "b": [0.5, -0.0, 1e300], "c": "2.0"}') == '{"a":20,"b":[0.5,0,1e+300],"c":"2.0"}'
     request = gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)
-    polled = ask_raw(url, request)["artifacts"][0]["parts"][1]["data"]
-    streamed = Caller(url).ask(request)
-    in_0_3 = call(url, "tasks/get", {"id": streamed.task})["result"]["artifacts"][0]["parts"][1]["data"]
-    rest = httpx.get(f"{url}rest/tasks/{streamed.task}", headers={"A2A-Version": "1.0"}).json()
-    for result in (polled, in_0_3, rest["artifacts"][0]["parts"][1]["data"]):
+    answer = ask_raw(url, request)
+    in_0_3 = call(url, "tasks/get", {"id": answer["id"]})["result"]
+    rest = httpx.get(f"{url}rest/tasks/{answer['id']}", headers={"A2A-Version": "1.0"}).json()
+    for task in (answer, in_0_3, rest):
+        result = task["artifacts"][0]["parts"][1]["data"]
         numbers = (result["score"], result["max_score"], result["results"][0]["num_turns"], result["errors"]["count"])
         assert all(type(number) is int for number in numbers), result
         assert type(result["intervals"]["pass_rate"]["low"]) is float

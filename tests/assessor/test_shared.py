@@ -37,7 +37,7 @@ async def _subscribe(caller: Caller, received: Received) -> None:
             received.take(MessageToDict(event))
 
 
-def test_one_tells_what_the_other_does(pair: tuple[Caller, Caller]) -> None:
+def test_one_tells_of_what_the_other_does_and_cancels_it(pair: tuple[Caller, Caller], tmp_path: Path) -> None:
     first, second = pair
     with agent_served("oracle?latency=0.1") as agent:
         request = gen3(agent.url, domain="mock", num_tasks=3, tag_trials=True, concurrency=1)
@@ -48,9 +48,6 @@ def test_one_tells_what_the_other_does(pair: tuple[Caller, Caller]) -> None:
     assert followed.result == asked.result
     assert second.get(asked.task).result["score"] == 3
 
-
-def test_one_cancels_what_the_other_does_and_both_take_no_more(pair: tuple[Caller, Caller], tmp_path: Path) -> None:
-    first, second = pair
     with agent_served("oracle?latency=30") as agent:
         request = gen3(agent.url, domain="mock", num_tasks=1, tag_trials=True)
         with asking(first, request) as asked:
