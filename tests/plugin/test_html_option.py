@@ -2,7 +2,6 @@ import json
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from commands import command
@@ -77,48 +76,35 @@ def shown(page: str, check: str) -> str:
 WARNED, WAIVED = "LIST-004 [JSONRPC] SHOULD", "LIST-004 [HTTP+JSON] SHOULD"
 
 
-def write_waiver(path: Path) -> Path:
-    file = path / "waivers.toml"
-    file.write_text('[[waiver]]\nid = "LIST-004"\nbinding = "HTTP+JSON"\nreason = "in release 2"\n')
-    return file
-
-
-def test_warnings_and_waivers_are_on_the_page_with_their_requests(bench: Bench) -> None:
-    waivers = write_waiver(bench.path)
+def test_warnings_and_waivers_of_a_run_and_of_the_command_are_on_the_page_with_their_requests(desk: Bench) -> None:
+    waivers = desk.path / "waivers.toml"
+    waivers.write_text('[[waiver]]\nid = "LIST-004"\nbinding = "HTTP+JSON"\nreason = "in release 2"\n')
     judged = ("-k", "LIST-004", "--a2a-suite=protocol", f"--a2a-waivers={waivers}", "--a2a-html=p.html")
+    desk("--a2a-results", "r")
     with start_faulty("list-no-artifacts") as agent:
-        result = bench("--a2a-endpoint", agent.url, *judged)
+        result = desk("--a2a-endpoint", agent.url, *judged)
+        command("check", agent.url, "--id=LIST-004", "--waivers", waivers, "--format=json", "-o", "c.json")
+    command("export", "html", "r", "-o", "r.html", "--conformance", "c.json")
     found = result.parseoutcomes()
     assert (found["warned"], found["xfailed"]) == (1, 1)
     assert "includeArtifacts=true includes them" not in result.stdout.str()
-    page = bench.path.joinpath("p.html").read_text(encoding="utf-8")
-    for check in (WARNED, WAIVED):
-        assert "comes without its artifacts" in shown(page, check)
-        assert "&lt; HTTP 200" in shown(page, check)
-        assert "repeat: curl -sS" in shown(page, check)
-    assert "waiver: in release 2" in shown(page, WAIVED)
+    for name in ("p.html", "r.html"):
+        page = desk.path.joinpath(name).read_text(encoding="utf-8")
+        for check in (WARNED, WAIVED):
+            assert "comes without its artifacts" in shown(page, check)
+            assert "&lt; HTTP 200" in shown(page, check)
+            assert "repeat: curl -sS" in shown(page, check)
+        assert "waiver: in release 2" in shown(page, WAIVED)
 
 
-def test_a_report_of_the_command_is_on_the_page_with_its_requests(desk: Bench) -> None:
-    desk("--a2a-results", "r")
-    waivers = str(write_waiver(desk.path))
-    with start_faulty("list-no-artifacts") as agent:
-        judged = ["check", agent.url, "--id=LIST-004", "--waivers", waivers]
-        command(*judged, "--format=json", "-o", "c.json")
-    command("export", "html", "r", "-o", "r.html", "--conformance", "c.json")
-    page = desk.path.joinpath("r.html").read_text(encoding="utf-8")
-    for check in (WARNED, WAIVED):
-        assert "&lt; HTTP 200" in shown(page, check)
-        assert "repeat: curl -sS" in shown(page, check)
-    assert "waiver: in release 2" in shown(page, WAIVED)
-
-
-@pytest.mark.parametrize("name", ["verdict.json", "run.json"])
-def test_a_verdict_of_another_run_is_not_shown(desk: Bench, name: str) -> None:
+def test_a_verdict_of_another_run_is_not_shown(desk: Bench) -> None:
     desk("--a2a-results", "r", "--a2a-min-pass", "0.1")
-    path = desk.path / "r" / name
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"run_id": "another"}))
-    command("export", "html", "r", "-o", "r.html")
-    text = desk.path.joinpath("r.html").read_text(encoding="utf-8")
-    assert "is of an earlier run than the last one here" in text
-    assert "min_pass" not in text
+    for name in ("verdict.json", "run.json"):
+        path = desk.path / "r" / name
+        ours = path.read_text()
+        path.write_text(json.dumps(json.loads(ours) | {"run_id": "another"}))
+        command("export", "html", "r", "-o", "r.html")
+        path.write_text(ours)
+        text = desk.path.joinpath("r.html").read_text(encoding="utf-8")
+        assert "is of an earlier run than the last one here" in text
+        assert "min_pass" not in text

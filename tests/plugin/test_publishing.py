@@ -67,25 +67,18 @@ def test_elsewhere_nothing_is_said(desk: Bench, job_summary: Path, monkeypatch: 
     assert job_summary.exists()
 
 
-def test_markdown_for_a_merge_request(desk: Bench) -> None:
-    desk.tasks("ok-a")
-    desk("--a2a-markdown=out/report.md").assert_outcomes(passed=1)
-    text = (desk.path / "out" / "report.md").read_text()
-    assert text.startswith("# A2A benchmark: passed\n")
-    assert "user simulator: scripted" in text
-    assert "<details>" not in text
-    desk("--a2a-markdown=out/report.md")
-    assert (desk.path / "out" / "report.md").read_text().count("# A2A benchmark") == 1
-
-
-def test_the_title_is_the_verdict_that_every_other_report_has(desk: Bench) -> None:
+def test_markdown_for_a_merge_request_has_the_verdict_as_its_title(desk: Bench) -> None:
     for names, options, said in (
         ("ok-a down-b", (), "inconclusive"),
         ("ok-a bad-b", ("--a2a-min-pass=0.9",), "failed"),
+        ("ok-a", (), "passed"),
     ):
         desk.tasks(names)
-        assert desk(*options, "--a2a-markdown=report.md").ret == 1
-        text = (desk.path / "report.md").read_text()
+        assert desk(*options, "--a2a-markdown=out/report.md").ret == (said != "passed")
+        text = (desk.path / "out" / "report.md").read_text()
         assert text.startswith(f"# A2A benchmark: {said}\n")
-        assert verdict_of(desk)["verdict"] == said
+        assert text.count("# A2A benchmark") == 1, "the file of an earlier run is replaced"
+        assert verdict_of(desk)["verdict"] == said.replace("passed", "pass")
         assert ("- 1 trial could not be evaluated, so this run does not pass" in text) == (said == "inconclusive")
+    assert "user simulator: scripted" in text
+    assert "<details>" not in text

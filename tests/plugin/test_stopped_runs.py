@@ -66,12 +66,15 @@ def test_a_file_that_cannot_be_imported_leaves_the_last_run_the_last(desk: Bench
 
 
 @pytest.mark.parametrize("options", [(), pytest.param(("--a2a-concurrency=3",), marks=pytest.mark.slow)])
-def test_the_rest_is_run_by_a_resumed_run(desk: Bench, options: tuple[str, ...]) -> None:
+def test_a_stopped_run_is_told_everywhere_and_the_rest_is_run_by_a_resumed_run(
+    desk: Bench, options: tuple[str, ...]
+) -> None:
     # Long enough that not all are over, on a busy machine, when one of them is refused.
     seconds = 0.7 if options else 0
     tasks = ["ok-0-a", "refused", *(f"ok-{seconds}-{c}" for c in "bcdefgh")]
     desk.tasks(" ".join(tasks))
-    first = desk(*options, "--junitxml=j.xml", "--a2a-min-pass=0.1", "--a2a-set=inconclusive=pass")
+    reports = ("--junitxml=j.xml", "--a2a-html=page.html", "--a2a-markdown=summary.md")
+    first = desk(*options, *reports, "--a2a-min-pass=0.1", "--a2a-set=inconclusive=pass")
     assert first.ret == 1
     cases = junit_cases(desk.path / "j.xml")
     not_run = [n for n, c in cases.items() if junit_properties(c).get("a2a.status") == "not_run"]
@@ -90,6 +93,17 @@ def test_the_rest_is_run_by_a_resumed_run(desk: Bench, options: tuple[str, ...])
     assert verdict["trials"]["not_run"] == len(not_run)
     first.stdout.fnmatch_lines(["domain*not run*", f"desk/front*  {len(not_run)}  *"])
     assert "are gone or cannot be read" not in first.stdout.str()
+
+    results = desk.path / "a2a-results"
+    for name in ("breaker", "verdict"):
+        data = json.loads((results / f"{name}.json").read_text())
+        assert [e.message for e in Draft202012Validator(schemas.load(name)).iter_errors(data)] == []
+    page = (desk.path / "page.html").read_text()
+    assert f"1 error, {len(not_run)} not run" in page
+    assert f"{len(not_run)} of {len(tasks)} trials were not run and count as not passed: the run was stopped." in page
+    assert OPEN in (desk.path / "summary.md").read_text()
+    later = command("export", "html", results).out
+    assert f"Of the run, {len(not_run)} trials more had not begun when it was stopped." in later
 
     second = desk(*options, "--a2a-resume")
     second.assert_outcomes(passed=len(tasks))
@@ -224,24 +238,6 @@ def test_a_run_whose_time_is_up(desk: Bench) -> None:
     desk.tasks("ok-0 ok-1")
     desk("--a2a-resume").assert_outcomes(passed=2)
     assert log_of(desk).count("ok-0") == 1
-
-
-# -- what is left and shown --
-
-
-def test_files_and_page_of_a_stopped_run(desk: Bench) -> None:
-    desk.tasks("refused ok-0-a ok-0-b")
-    assert desk("--a2a-html=page.html", "--a2a-markdown=summary.md").ret == 1
-    results = desk.path / "a2a-results"
-    for name in ("breaker", "verdict"):
-        data = json.loads((results / f"{name}.json").read_text())
-        assert [e.message for e in Draft202012Validator(schemas.load(name)).iter_errors(data)] == []
-    page = (desk.path / "page.html").read_text()
-    assert "1 error, 2 not run" in page
-    assert "2 of 3 trials were not run and count as not passed: the run was stopped." in page
-    assert OPEN in (desk.path / "summary.md").read_text()
-    command("export", "html", results, "-o", desk.path / "later.html")
-    assert "Of the run, 2 trials more had not begun when it was stopped." in (desk.path / "later.html").read_text()
 
 
 @pytest.mark.slow

@@ -17,12 +17,18 @@ def receiver(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[Received
         yield received
 
 
-def test_trial_turns_and_requests_are_one_trace(oracle: Bench, receiver: Received) -> None:
+def test_trial_turns_and_requests_are_one_trace_whose_parent_is_the_job_that_runs_us(
+    oracle: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "mine")
     oracle(TASK).assert_outcomes(passed=1)
     (trial,) = receiver.named("trial ")
     turns = receiver.named("invoke_agent")
     requests = receiver.named("a2a request")
     assert trial.name == "trial tau2/mock/create_task_1#0"
+    assert trial.trace_id.hex() == "0af7651916cd43dd8448eb211c80319c"
+    assert trial.parent_span_id.hex() == "b7ad6b7169203331"
     assert len(turns) == len(requests) > 1
     assert {span.trace_id for span in receiver.spans} == {trial.trace_id}
     assert {span.parent_span_id for span in turns} == {trial.span_id}
@@ -39,7 +45,7 @@ def test_trial_turns_and_requests_are_one_trace(oracle: Bench, receiver: Receive
     assert wire["http.response.status_code"] == 200
     assert wire["rpc.method"] == "SendStreamingMessage"
     assert wire["server.address"] == "127.0.0.1"
-    assert receiver.resources[0]["service.name"] == "pytest-a2a-bench"
+    assert receiver.resources[0]["service.name"] == "mine"
 
 
 @pytest.mark.slow
@@ -52,20 +58,12 @@ def test_calls_that_an_agent_makes_by_itself_are_part_of_their_turn(bench: Bench
     assert attributes(calls[0])["gen_ai.tool.name"] == "create_task"
 
 
-def test_the_job_that_runs_us_is_the_parent(oracle: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-    monkeypatch.setenv("OTEL_SERVICE_NAME", "mine")
-    oracle(TASK).assert_outcomes(passed=1)
-    (trial,) = receiver.named("trial ")
-    assert trial.trace_id.hex() == "0af7651916cd43dd8448eb211c80319c"
-    assert trial.parent_span_id.hex() == "b7ad6b7169203331"
-    assert receiver.resources[0]["service.name"] == "mine"
-
-
 def test_trouble_is_an_error_and_nothing_said_is_sent(desk: Bench, receiver: Received) -> None:
     desk.tasks("bad-a down-b skip-c")
     desk().assert_outcomes(failed=1, errors=1, skipped=1)
+    assert receiver.resources[0]["service.name"] == "pytest-a2a-bench"
     found = {span.name: span for span in receiver.named("trial ")}
+    assert not any(span.parent_span_id for span in found.values())
     down = found["trial desk/front/down-b#0"]
     assert down.status.code == 2
     assert attributes(down)["error.type"] == "TransportError"
