@@ -48,8 +48,8 @@ class Reader(HTMLParser):
         self.text += data
 
 
-def test_the_policy_knows_exactly_the_script_and_the_style() -> None:
-    reader = Reader(render(Contents(trials=[made_trial("tau2/airline/1#0")])))
+def test_the_policy_knows_exactly_the_script_and_the_style_and_nothing_points_outside_or_carries_a_handler() -> None:
+    reader = Reader(render(Contents(trials=[made_trial("tau2/airline/1#0")], endpoint="https://agent.example/")))
     policy = next(str(a["content"]) for t, a in reader.tags if a.get("http-equiv") == "Content-Security-Policy")
     own = {"script-src": reader.raw["script"][-1], "style-src": reader.raw["style"][0]}
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
@@ -57,10 +57,6 @@ def test_the_policy_knows_exactly_the_script_and_the_style() -> None:
     for name, text in own.items():
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert rules[name] == f"'sha256-{digest}'"
-
-
-def test_nothing_in_the_page_points_outside_or_carries_a_handler() -> None:
-    reader = Reader(render(Contents(trials=[made_trial("tau2/airline/1#0")], endpoint="https://agent.example/")))
     for tag, attributes in reader.tags:
         assert tag not in ("link", "img", "iframe", "object", "embed", "base", "form")
         assert not {"src", "style", "action", "srcdoc"} & set(attributes)

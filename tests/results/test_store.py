@@ -189,21 +189,17 @@ def test_a_conversation_grows_and_goes(tmp_path: Path) -> None:
     assert len(watch.look()[0].turns) == 4
 
     growing.end()
+    # A trial that is held again is another conversation.
+    second = Growing(tmp_path, KEY, "run")
+    second.hear(BRIEFING, EVENTS[:1], party="other")
+    [again] = watch.look()
+    assert again.id != held.id
+    assert len(again.turns) == 1
+
+    second.end()
     growing.hear(BRIEFING, EVENTS)
     growing.end()
     assert (watch.look(), files(tmp_path)) == ([], [])
-
-
-def test_a_trial_that_is_held_again_is_another_conversation(tmp_path: Path) -> None:
-    watch = Watch(tmp_path)
-    first = Growing(tmp_path, KEY, "run")
-    first.hear(BRIEFING, EVENTS)
-    [before] = watch.look()
-    first.end()
-    Growing(tmp_path, KEY, "run").hear(BRIEFING, EVENTS[:1], party="other")
-    [held] = watch.look()
-    assert held.id != before.id
-    assert len(held.turns) == 1
 
 
 def test_half_a_line_is_read_when_it_is_whole(tmp_path: Path) -> None:
@@ -274,7 +270,10 @@ def change(directory: Path, **values: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
-def test_a_second_one_is_reported_who_is_there(tmp_path: Path) -> None:
+DAMAGED = ("", "{", "[]", "[" * 100_000, "\xff", '{"pid": "x"}', '{"pid": -1}')
+
+
+def test_whoever_holds_a_directory_is_named_also_by_a_damaged_file(tmp_path: Path) -> None:
     directory = tmp_path / "new" / "results"
     with another(directory) as pid:
         message = (
@@ -282,6 +281,17 @@ def test_a_second_one_is_reported_who_is_there(tmp_path: Path) -> None:
         )
         with pytest.raises(InUseError, match=message + rf"wait .*--a2a-results.*remove {directory / LOCK}$"):
             take(directory, "pytest")
+        # Another host is believed.
+        change(directory, host="elsewhere", pid=2**22 + 1)
+        with pytest.raises(InUseError, match="on elsewhere, since"):
+            take(directory, "pytest")
+        for content in DAMAGED:
+            (directory / LOCK).write_text(content, encoding="latin-1")
+            with pytest.raises(InUseError, match="in use by"):
+                take(directory, "pytest")
+    for content in DAMAGED:
+        (directory / LOCK).write_text(content, encoding="latin-1")
+        take(directory, "pytest").release()
     with locked(directory, "test"):
         assert json.loads((directory / LOCK).read_text())["pid"] == os.getpid()
         with pytest.raises(InUseError, match=f"in use by test, process {os.getpid()}"):
@@ -291,7 +301,7 @@ def test_a_second_one_is_reported_who_is_there(tmp_path: Path) -> None:
 
 def test_a_kill_gives_it_back_and_no_child_keeps_it(tmp_path: Path) -> None:
     with another(tmp_path):
-        pass
+        assert is_in_use(tmp_path)
     assert (tmp_path / LOCK).exists()
     take(tmp_path, "pytest").release()
     with another(tmp_path, "fork"):
@@ -308,25 +318,6 @@ def test_a_number_that_another_process_has_now(tmp_path: Path) -> None:
     change(tmp_path, pid=os.getppid(), process_start="1")
     assert not is_in_use(tmp_path)
     take(tmp_path, "pytest").release()
-
-
-def test_another_host_is_believed(tmp_path: Path) -> None:
-    with another(tmp_path):
-        change(tmp_path, host="elsewhere", pid=2**22 + 1)
-        with pytest.raises(InUseError, match="on elsewhere, since"):
-            take(tmp_path, "pytest")
-
-
-def test_a_file_that_is_damaged(tmp_path: Path) -> None:
-    damaged = ("", "{", "[]", "[" * 100_000, "\xff", '{"pid": "x"}', '{"pid": -1}')
-    for content in damaged:
-        (tmp_path / LOCK).write_text(content, encoding="latin-1")
-        take(tmp_path, "pytest").release()
-    with another(tmp_path):
-        for content in damaged:
-            (tmp_path / LOCK).write_text(content, encoding="latin-1")
-            with pytest.raises(InUseError, match="in use by"):
-                take(tmp_path, "pytest")
 
 
 def test_a_file_system_without_locks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
