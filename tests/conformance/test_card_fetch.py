@@ -201,7 +201,6 @@ def test_keys_come_from_a_file_or_a_url(tmp_path: Any) -> None:
 # What a card promises and its agent does not keep; the servers are a2a-sdk's own, with the card changed.
 
 
-TOKEN_ENV = "A2A_TEST_ONLINE_TOKEN"
 Asked = tuple[str, dict[str, Any]]
 
 
@@ -216,24 +215,14 @@ def served(noop_url: str) -> Asked:
     return card_of(noop_url)
 
 
-@pytest.fixture(scope="module")
-def secured() -> Iterator[Asked]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(TOKEN_ENV, "open-sesame")
-        with builtin_server.served(f"noop?auth_env={TOKEN_ENV}") as agent:
-            yield card_of(agent.url)
-
-
-def asked(served: tuple[str, Any], token: str = "", endpoint: str = "") -> list[CheckResult]:
+def asked(served: Asked, token: str = "") -> list[CheckResult]:
     """Return the checks that found something, or that could not be made."""
-    url, raw = served
-    config = ClientConfig(endpoint or url, auth=Credentials(token)) if token else ClientConfig(endpoint or url)
-    results = check_online(Subject(endpoint or url, raw), config, 5.0, [])
-    return [result for result in results if result.outcome in FOUND]
+    config = ClientConfig(served[0], auth=Credentials(token) if token else None)
+    return [result for result in check_online(Subject(*served), config, 5.0, []) if result.outcome in FOUND]
 
 
-def message(served: Asked, token: str = "") -> set[str]:
-    return {result.requirement.id for result in asked(served, token)}
+def message(served: Asked) -> set[str]:
+    return {result.requirement.id for result in asked(served)}
 
 
 def changed(served: Asked, **members: Any) -> Asked:
@@ -241,8 +230,20 @@ def changed(served: Asked, **members: Any) -> Asked:
     return url, {**copy.deepcopy(raw), **members}
 
 
-def test_a_true_card_is_silent(served: Asked) -> None:
+def test_what_a_card_says_of_its_agent_is_tried(served: Asked) -> None:
     assert message(served) == set()
+
+    promised = {**served[1]["capabilities"], "extendedAgentCard": True}
+    assert message(changed(served, capabilities=promised)) == {"XCARD-003"}
+    assert {"STREAM-012", "V03-STREAM-004"} <= message(changed(served, capabilities={"streaming": False}))
+
+    guarded = changed(
+        served,
+        securitySchemes={"b": {"httpAuthSecurityScheme": {"scheme": "Bearer"}, "type": "http", "scheme": "bearer"}},
+        securityRequirements=[{"schemes": {"b": {}}}],
+        security=[{"b": []}],
+    )
+    assert message(guarded) == {"AUTH-001", "V03-AUTH-001"}
 
 
 def test_a_url_that_speaks_something_else_or_where_nothing_answers(served: Asked) -> None:
@@ -257,20 +258,11 @@ def test_a_url_that_speaks_something_else_or_where_nothing_answers(served: Asked
         assert why[:30] not in why[30:]
 
 
-def test_declared_and_not_there(served: Asked) -> None:
-    promised = {**served[1]["capabilities"], "extendedAgentCard": True}
-    assert message(changed(served, capabilities=promised)) == {"XCARD-003"}
-
-
 def test_push_notifications_that_are_not_there() -> None:
     with full_agent(Features(push=False)) as url:
         served = card_of(url)
         promised = {**served[1]["capabilities"], "pushNotifications": True}
         assert message(changed(served, capabilities=promised)) == {"PUSH-001"}
-
-
-def test_there_and_not_declared(served: Asked) -> None:
-    assert {"STREAM-012", "V03-STREAM-004"} <= message(changed(served, capabilities={"streaming": False}))
 
 
 def test_streaming_that_does_not_stream() -> None:
@@ -281,21 +273,13 @@ def test_streaming_that_does_not_stream() -> None:
         assert "STREAM-001" in message(changed(served, capabilities={"streaming": True}))
 
 
-def test_security_that_is_enforced(secured: Asked) -> None:
+def test_security_that_is_enforced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_TOKEN", "open-sesame")
+    with builtin_server.served("noop?auth_env=A_TOKEN") as agent:
+        found = asked(card_of(agent.url), token="open-sesame")
     # gRPC is served at a port of its own, where the token is not sent.
     refused = {"1.0/CARD-007[GRPC]", "0.3/V03-CARD-022[GRPC]"}
-    found = asked(secured, token="open-sesame")
     assert {(result.name, result.outcome) for result in found} == {(name, "error") for name in refused}
-
-
-def test_security_that_is_not_enforced(served: Asked) -> None:
-    card = changed(
-        served,
-        securitySchemes={"b": {"httpAuthSecurityScheme": {"scheme": "Bearer"}, "type": "http", "scheme": "bearer"}},
-        securityRequirements=[{"schemes": {"b": {}}}],
-        security=[{"b": []}],
-    )
-    assert message(card) == {"AUTH-001", "V03-AUTH-001"}
 
 
 def test_the_guide_names_what_is_asked() -> None:

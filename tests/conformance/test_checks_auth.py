@@ -19,9 +19,7 @@ GROUPS = ("auth", "extended-card", "extensions", "equivalence", "tenant")
 TASK = {"id": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_COMPLETED"}}
 
 
-def test_a_guarded_agent_is_judged_whole_and_lacks_the_header_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_guarded_agent_is_judged_whole_and_lacks_the_header_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANOTHER_TOKEN", "bob-token")
     with full_agent(Features(auth=True, extended=True)) as url:
         config = ClientConfig(endpoint=url, auth=Credentials("alice-token"))

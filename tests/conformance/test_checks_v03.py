@@ -1,7 +1,6 @@
 """Agents of 0.3: a2a-sdk 1.3.0's compatible side on three transports, and a real 0.3.26 server."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from scripted import scripted_agent
 
 from pytest_a2a_bench.conformance.catalogue import load_requirements
 from pytest_a2a_bench.conformance.checks.data_model import OLD_PROTO_RULES, RULES
-from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.protocol.operations import to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import nodes
 from pytest_a2a_bench.conformance.protocol.streams import ids_agree
@@ -20,17 +18,10 @@ from pytest_a2a_bench.conformance.protocol.streams import ids_agree
 GROUPS = {requirement.group for requirement in load_requirements("0.3")}
 
 
-@pytest.fixture(scope="module")
-def compatible() -> Iterator[dict[str, CheckResult]]:
+def test_a_compatible_server_has_no_fault_and_every_check_that_applies_is_made() -> None:
     with scripted_agent() as agent:
-        yield judge(agent.url, groups=GROUPS, versions=["0.3"])
-
-
-def test_a_compatible_server_has_no_fault(compatible: dict[str, CheckResult]) -> None:
+        compatible = judge(agent.url, groups=GROUPS, versions=["0.3"])
     assert faults(compatible) == {}
-
-
-def test_every_check_that_applies_was_made(compatible: dict[str, CheckResult]) -> None:
     made = {(r.requirement.id, r.binding) for r in compatible.values() if r.outcome == "passed"}
     ids = {id for id, _ in made}
     undeclared = {"V03-PUSH-001", "V03-PUSH-002", "V03-PUSH-003", "V03-SEND-003", "V03-AUTH-001", "V03-STREAM-004"}

@@ -109,9 +109,8 @@ def test_a_transparent_proxy_changes_nothing() -> None:
         assert found(results) == {}
         assert pair.summary(results).startswith("the gateway changed nothing in ")
 
-
-def test_of_an_open_agent_nothing_shows_whether_credentials_arrive() -> None:
-    with served(TRANSPARENT) as urls:
+        # Of an open agent nothing shows whether credentials arrive.
+        urls = (pair.gateway.endpoint, pair.direct.endpoint)
         configs = (ClientConfig(endpoint=url, auth=Credentials("alice-token")) for url in urls)
         pair = meet(*configs, timeout=10, scenarios=Scenarios(PROMPTS))
         planned = [p for p in pair.plan() if p.requirement.id in ("GW-022", "GW-023") and p.binding == "JSONRPC"]

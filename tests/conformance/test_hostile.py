@@ -108,18 +108,7 @@ def hostile_app(answer: Answer, port: int) -> Starlette:
 TIMEOUT = 0.4
 SECRET = "a-secret-that-stays-here"
 # One of each way of asking, so that the whole stays short; the slow test below asks everything.
-IDS = (
-    "SEND-001",
-    "STREAM-001",
-    "STREAM-002",
-    "SUB-004",
-    "GET-001",
-    "GET-002",
-    "LIST-002",
-    "CAN-003",
-    "MT-003",
-    "PUSH-009",
-)
+IDS = tuple("SEND-001 STREAM-001 STREAM-002 SUB-004 GET-001 GET-002 LIST-002 CAN-003 MT-003 PUSH-009".split())
 
 
 async def judge(answer: Answer, ids: tuple[str, ...] | None, timeout: float = TIMEOUT) -> tuple[CheckResult, ...]:

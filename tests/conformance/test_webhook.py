@@ -244,20 +244,14 @@ def asked(url: str) -> Exchange:
     return Exchange("JSONRPC", "CreateTaskPushNotificationConfig", "http://h/", "POST", request=request, status=200)
 
 
-def test_a_line_that_needs_a_listener_says_so() -> None:
+def test_a_line_that_needs_a_listener_says_so_and_no_other_does() -> None:
     lines = list(findings.wire_lines(asked("http://127.0.0.1:41234/abcdefgh_-345678")))
     assert lines[-2] == "listen: a2a-bench check --listen 127.0.0.1:41234"
     assert lines[-1].startswith("repeat: curl ")
 
-
-def test_a_listener_behind_a_tunnel_is_the_users() -> None:
+    # Behind a tunnel it is the user's.
     line = listener_line(asked("https://tunnel.example/hooks/abcdefgh_-345678"))
     assert line == "a2a-bench check --listen HOST:PORT, where https://tunnel.example leads to"
-
-
-@pytest.mark.parametrize(
-    "url", ["https://webhook.example.org/never-called", "http://169.254.169.254/latest/meta-data/"]
-)
-def test_a_line_that_needs_none_says_nothing(url: str) -> None:
-    assert listener_line(asked(url)) == ""
-    assert "listen" not in "".join(findings.wire_lines(asked(url)))
+    for url in ("https://webhook.example.org/never-called", "http://169.254.169.254/latest/meta-data/"):
+        assert listener_line(asked(url)) == ""
+        assert "listen" not in "".join(findings.wire_lines(asked(url)))
