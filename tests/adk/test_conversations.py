@@ -118,12 +118,8 @@ def test_a_defect_of_a_tool_ends_no_conversation(
     assert "register_agent broke (ZeroDivisionError)" in answers(events, "register_agent")[0]["error"]
 
 
-def test_a_tool_that_a_model_made_up_is_no_defect_of_ours(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
-    events = talk(make_evaluator(runs=new_runs(), model=scripted(call("evaluate"), "Sorry.")), options.results, "go")
-    assert answers(events, "evaluate")[0]["error"].startswith("Tool 'evaluate' not found. Available tools: register_ag")
-
-
-def test_an_argument_of_another_type_is_no_defect_of_ours(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
+def test_what_a_model_makes_up_is_no_defect_of_ours(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
+    """A tool, and arguments of another type."""
     wrong = (
         ("list_tasks", {"domain": 5}, "domain"),
         ("list_tasks", {"domain": ["mock"]}, "domain"),
@@ -131,8 +127,9 @@ def test_an_argument_of_another_type_is_no_defect_of_ours(new_runs: Callable[...
         ("get_evaluation_status", {"run_id": 5}, "run_id"),
         ("run_evaluation", {"domain": "mock", "a2a_endpoint": "builtin:oracle", "task_ids": 5}, "task_ids"),
     )
-    model = scripted(*(call(name, **arguments) for name, arguments, _ in wrong), "Sorry.")
+    model = scripted(call("evaluate"), *(call(name, **arguments) for name, arguments, _ in wrong), "Sorry.")
     events = talk(make_evaluator(runs=new_runs(), model=model), options.results, "go")
+    assert answers(events, "evaluate")[0]["error"].startswith("Tool 'evaluate' not found. Available tools: register_ag")
     for name, _, argument in wrong:
         for answer in answers(events, name):
             assert answer["error"].startswith(f"{name}: {argument}: Input should be a valid "), answer

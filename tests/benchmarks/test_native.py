@@ -74,6 +74,17 @@ class Stage:
         """Have the agent do something while each message waits for its answer."""
         self.sender.on_message = lambda sender: threading.Timer(0, act, (sender,)).start()
 
+    def call_once_and_say(self, *words: str) -> None:
+        """Have the agent call during the first turn, and say these words in turn."""
+        left = list(words)
+
+        def act(sender: Sender) -> None:
+            if len(sender.sent) == 1:
+                self.tool_queue.call("add", {"n": 1}).result(SECONDS)
+            sender.say(left.pop(0))
+
+        self.during_the_turn(act)
+
 
 def test_a_call_is_what_the_agent_says_next_and_its_result_goes_back_to_it() -> None:
     stage = Stage()
@@ -243,14 +254,7 @@ def test_an_agent_that_sends_too_much_has_ended_the_conversation() -> None:
 
 def test_an_empty_answer_is_asked_about_once_also_after_native_calls() -> None:
     stage = Stage()
-    words = ["", "There."]
-
-    def act(sender: Sender) -> None:
-        if len(sender.sent) == 1:
-            stage.tool_queue.call("add", {"n": 1}).result(SECONDS)
-        sender.say(words.pop(0))
-
-    stage.during_the_turn(act)
+    stage.call_once_and_say("", "There.")
     stage.conversation.ask([UserSaid("Go.")])
     assert stage.conversation.ask([ToolReturned("call_1", "add", "1")]) == AgentSaid("There.")
     assert "MCP server" in stage.sender.sent[1]
@@ -258,22 +262,10 @@ def test_an_empty_answer_is_asked_about_once_also_after_native_calls() -> None:
 
 def test_everything_is_sent_again_with_the_calls_that_were_native() -> None:
     stage = Stage(resend=True)
-
-    def act(sender: Sender) -> None:
-        if len(sender.sent) == 1:
-            stage.tool_queue.call("add", {"n": 1}).result(SECONDS)
-        sender.say("Well.")
-
-    stage.during_the_turn(act)
+    stage.call_once_and_say("Well.", "Well.")
     stage.conversation.ask([UserSaid("Go.")])
     stage.conversation.ask([ToolReturned("call_1", "add", "one")])
     stage.conversation.ask([UserSaid("And?")])
-    for text in (
-        "Be brief.",
-        "<mcp_server>",
-        '"name": "add", "arguments": {"n": 1}',
-        "Tool Result (add): one",
-        "Well.",
-        "And?",
-    ):
+    called = '"name": "add", "arguments": {"n": 1}'
+    for text in ("Be brief.", "<mcp_server>", called, "Tool Result (add): one", "Well.", "And?"):
         assert text in stage.sender.sent[1]

@@ -61,25 +61,13 @@ def make(desk: Desk | None = None, **more: Any) -> Episode:
 def test_queries_are_answered_reported_and_counted() -> None:
     desk = Desk()
     episode = make(desk)
-
-    expected = episode.step(calls(execute()))
-
-    assert expected == (ToolReturned("c", "execute", "Salesforce instance output: [1, 2]"),)
-    assert desk.asked == ["SELECT Id FROM Case"]
-    assert episode.ended is None
+    found, refused = (f"Salesforce instance output: {text}" for text in ("[1, 2]", "MALFORMED_QUERY: no"))
+    assert episode.step(calls(execute())) == (ToolReturned("c", "execute", found),)
+    assert (desk.asked, episode.ended) == (["SELECT Id FROM Case"], None)
     assert [turn.role for turn in episode.transcript] == ["agent", "tool"]
-    another = make()
-
-    (refused,) = another.step(calls(execute("BAD")))
-
-    assert refused == ToolReturned("c", "execute", "Salesforce instance output: MALFORMED_QUERY: no", True)
-    assert (another.counts.queries, another.counts.query_errors, another.counts.rows_read) == (1, 1, 0)
-    another = make()
-    another.step(calls(execute()))
-    another.step(calls(execute("BAD")))
-    another.step(AgentSaid("hm"))
-
-    assert another.counts.to_json() == {
+    assert episode.step(calls(execute("BAD"))) == (ToolReturned("c", "execute", refused, True),)
+    episode.step(AgentSaid("hm"))
+    assert episode.counts.to_json() == {
         "turns": 3,
         "queries": 2,
         "query_errors": 1,

@@ -219,7 +219,7 @@ def data_part(data: str) -> str:
     return f'{{"data": {data}}}'
 
 
-def hold(folder: Path, parts: list[str], *, metadata: str = "{}", **options: Any) -> TrialResult:
+def hold(folder: Path, parts: list[str], *, metadata: str = "{}", max_steps: int = 12, **options: Any) -> TrialResult:
     """Hold one trial with an agent that always answers with some parts, written as JSON text."""
     message = f'{{"messageId": "m", "role": "ROLE_AGENT", "parts": [{", ".join(parts)}], "metadata": {metadata}}}'
 
@@ -229,7 +229,7 @@ def hold(folder: Path, parts: list[str], *, metadata: str = "{}", **options: Any
         )
 
     with raw_agent(answer) as agent:
-        [result] = run_against(agent.url, Settings(timeout=60, max_steps=12, **options), [KEY], folder)
+        [result] = run_against(agent.url, Settings(timeout=60, max_steps=max_steps, **options), [KEY], folder)
     return result
 
 
@@ -287,7 +287,7 @@ STRANGE = {
 
 @in_one_test("what", STRANGE)
 def test_strange_arguments_reach_the_tools_and_upstreams_hashes(what: str, tmp_path: Path) -> None:
-    result = hold(tmp_path / what, [data_part(call(STRANGE[what]))])
+    result = hold(tmp_path / what, [data_part(call(STRANGE[what]))], max_steps=6)
     assert (result.status, result.error) == ("evaluated", None)
     if what == "a number of 5,000 digits":  # Python itself reads none so large
         assert "unreadable-call" in rules(result)
@@ -297,7 +297,9 @@ def test_strange_arguments_reach_the_tools_and_upstreams_hashes(what: str, tmp_p
 
 def test_not_more_calls_than_allowed_are_carried_out(tmp_path: Path) -> None:
     one = {"name": "create_task", "arguments": {"user_id": "user_1", "title": "x"}}
-    result = hold(tmp_path, [json.dumps({"data": {"tool_calls": [one] * 1_000}})], reply_limits={"calls": 3})
+    result = hold(
+        tmp_path, [json.dumps({"data": {"tool_calls": [one] * 1_000}})], max_steps=6, reply_limits={"calls": 3}
+    )
     assert {len(t.calls) for t in result.transcript if t.role == "agent"} <= {0, 3}
     [finding] = [f for f in result.findings if f.rule == "limit-calls"][:1]
     assert finding.message == (

@@ -35,7 +35,9 @@ def loaded(file: Path) -> Any:
 
 
 @pytest.mark.slow
-def test_tau2_reads_it_and_computes_our_numbers(some: list[TrialResult], run: Path) -> None:
+def test_tau2s_own_code_reads_it_and_computes_our_numbers(
+    some: list[TrialResult], run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     exported = export(run)
     results = loaded(run / "out.json")
     metrics = importlib.import_module("tau2.metrics.agent_metrics").compute_metrics(results)
@@ -50,14 +52,6 @@ def test_tau2_reads_it_and_computes_our_numbers(some: list[TrialResult], run: Pa
     assert exported["info"]["num_trials"] == 2
     assert exported["info"]["environment_info"]["policy"]
 
-
-@pytest.mark.slow
-def test_tau2s_own_code_reads_it(
-    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    export(run)
-    monkeypatch.setattr("builtins.input", lambda *_: "")  # the viewer asks for notes
-    results = loaded(run / "out.json")
     verify = importlib.import_module("tau2.scripts.leaderboard.verify_trajectories_public")
     assert verify.check_num_trials(results) == (True, "")
     # Not the whole base split, and its own check notices just that.
@@ -67,6 +61,8 @@ def test_tau2s_own_code_reads_it(
     prepare = importlib.import_module("tau2.scripts.leaderboard.prepare_submission")
     assert prepare.validate_submission_traj_set([results]) == (True, "")
     assert set(prepare.get_metrics([results])[0]) == {"mock"}
+
+    monkeypatch.setattr("builtins.input", lambda *_: "")  # the viewer asks for notes
     view = importlib.import_module("tau2.scripts.view_simulations")
     capsys.readouterr()
     view.display_simulation_list(results)
@@ -77,11 +73,10 @@ def test_tau2s_own_code_reads_it(
 
 
 def test_tau2_evaluates_the_exported_conversations_to_the_same_and_they_say_who_played_the_user(run: Path) -> None:
-    export(run)
+    exported = export(run)
     results = loaded(run / "out.json")
     again = importlib.import_module("tau2.scripts.evaluate_trajectories").compute_simulation_rewards(results)
     assert [s.reward_info.reward for s in again.simulations] == [s.reward_info.reward for s in results.simulations]
-    exported = export(run)
     assert exported["info"]["user_info"]["implementation"] == "scripted"
     assert exported["info"]["user_info"]["llm"] is None
     ours = exported["a2a_bench"]

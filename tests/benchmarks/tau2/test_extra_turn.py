@@ -209,14 +209,14 @@ def test_a_trial_that_succeeds_or_in_which_too_much_was_done_has_no_extra_turn(t
 def test_only_missed_trials_without_a_fault_have_one_and_rewards_stay(tmp_path: Path, read_only: bool) -> None:
     keys = [TrialKey("tau2", "mock", task) for task in ("create_task_1", "update_task_1")]
     rewards = []
-    for extra_turn in (False, True):
-        with served_brain(Speaker(ScriptedUsers())) as user, served_brain(Oracle(read_only=read_only)) as agent:
+    with served_brain(Speaker(ScriptedUsers())) as user, served_brain(Oracle(read_only=read_only)) as agent:
+        for extra_turn in (False, True):
             settings = Settings(user=f"a2a:{user}", tag_trials=True, extra_turn=extra_turn)
             results = run_against(agent, settings, keys, tmp_path / str(extra_turn))
-        rewards.append([result.reward_info for result in results])
-        assert [result.success for result in results] == [not read_only] * 2
-        assert [result.extra_turn is not None for result in results] == [extra_turn and read_only] * 2
-        assert not any(result.user_fault for result in results)
+            rewards.append([result.reward_info for result in results])
+            assert [result.success for result in results] == [not read_only] * 2
+            assert [result.extra_turn is not None for result in results] == [extra_turn and read_only] * 2
+            assert not any(result.user_fault for result in results)
     assert rewards[0] == rewards[1]
 
 
