@@ -197,45 +197,41 @@ def test_an_observer_follows_every_trial(pytester: pytest.Pytester, oracle: Benc
     assert observed == ["tau2/mock/create_task_1#0 evaluated"]
 
 
-@pytest.mark.parametrize(
-    ("reference", "said"),
-    [
-        ("nowhere:LINES", "cannot be loaded from 'nowhere:LINES': ModuleNotFoundError: No module named 'nowhere'"),
-        (
-            "mine_here:MINE",
-            "is no dialect; it lacks encode_request, decode_reply, decode_request, encode_reply, reminder",
-        ),
-    ],
-)
-def test_a_dialect_that_is_none_is_refused_before_the_run(
-    pytester: pytest.Pytester, desk: Bench, reference: str, said: str
-) -> None:
-    desk.makepyfile(mine_here="MINE = object()")
-    pytester.syspathinsert()
-    desk.add_to_conftest(f"\ndef pytest_a2a_bench_dialects(): return {{'mine': {reference!r}}}")
-    desk.refused("--a2a-dialect=mine").fnmatch_lines([f"ERROR: --a2a-dialect: *'mine' *{said}"])
-
-
-OF_MINE = "[(Requirement('MINE-1', 'house', '1', {}), id)]"
+WRONG_LEVEL = "[(Requirement('MINE-1', 'house', '1', 'must', 'x'), id)]"
+WRONG_BINDING = "[(Requirement('MINE-1', 'house', '1', 'MUST', 'x', bindings=('rest',)), id)]"
+REQUIREMENT = "the requirement 'mine' of *conftest.py "
+SAID = {
+    "not there": "*cannot be loaded from 'nowhere:L': ModuleNotFoundError: No module named 'nowhere'",
+    "no dialect": "*is no dialect; it lacks encode_request, decode_reply, decode_request, encode_reply, reminder",
+    "no pairs": REQUIREMENT + "must be (Requirement, check) pairs, and has 1",
+    "level": REQUIREMENT + "has MINE-1 with level 'must'; valid are: MUST, SHOULD, MAY",
+    "binding": REQUIREMENT + "has MINE-1 with bindings [[]'rest']; *",
+    "taken": "*the agent 'oracle' of *conftest.py has the name of a built-in one; its author has to give it another*",
+    "no observer": "*the observer 'mine' of *conftest.py* is no TrialObserver: mine_here:MINE must*",
+}
 
 
 @pytest.mark.parametrize(
-    ("mine", "chosen", "said"),
+    ("kind", "offered", "mine", "options", "said"),
     [
-        ("[1]", "a2a/card", "must be (Requirement, check) pairs, and has 1"),
-        ("[1]", "-m=conformance", "must be (Requirement, check) pairs, and has 1"),
-        (OF_MINE.format("'must', 'x'"), "a2a/protocol", "has MINE-1 with level 'must'; valid are: MUST, SHOULD, MAY"),
-        (OF_MINE.format("'MUST', 'x', bindings=('rest',)"), "a2a/protocol", "has MINE-1 with bindings [[]'rest']; *"),
+        ("dialects", "mine=nowhere:L", "1", "--a2a-suite=mock --a2a-dialect=mine", "not there"),
+        ("dialects", "mine=mine_here:MINE", "object()", "--a2a-suite=mock --a2a-dialect=mine", "no dialect"),
+        ("requirements", "mine=mine_here:MINE", "[1]", "a2a/card", "no pairs"),
+        ("requirements", "mine=mine_here:MINE", "[1]", "-m=conformance", "no pairs"),
+        ("requirements", "mine=mine_here:MINE", WRONG_LEVEL, "a2a/protocol", "level"),
+        ("requirements", "mine=mine_here:MINE", WRONG_BINDING, "a2a/protocol", "binding"),
+        ("agents", "oracle=mine_here:MINE", "1", "--a2a-endpoint=builtin:oracle a2a/card", "taken"),
+        ("observers", "mine=mine_here:MINE", "object()", "a2a/mock::test_mock[create_task_1-t0]", "no observer"),
     ],
 )
-def test_requirements_that_are_none_are_refused_before_the_run(
-    pytester: pytest.Pytester, bench: Bench, noop_url: str, mine: str, chosen: str, said: str
+def test_what_is_none_is_refused_before_the_run(
+    pytester: pytest.Pytester, bench: Bench, noop_url: str, kind: str, offered: str, mine: str, options: str, said: str
 ) -> None:
     bench.makepyfile(mine_here=f"from pytest_a2a_bench.conformance.finding import Requirement\nMINE = {mine}")
     pytester.syspathinsert()
-    bench.makeconftest("def pytest_a2a_bench_requirements(): return {'mine': 'mine_here:MINE'}")
-    refused = bench.refused("--a2a-endpoint", noop_url, chosen)
-    refused.fnmatch_lines([f"ERROR: the requirement 'mine' of *conftest.py {said}"])
+    bench.makeconftest(f"def pytest_a2a_bench_{kind}(): return dict([{offered.split('=')}])")
+    option = "--a2a-dialect: *'mine' " if kind == "dialects" else ""
+    bench.refused("--a2a-endpoint", noop_url, *options.split()).fnmatch_lines([f"ERROR: {option}{SAID[said]}"])
 
 
 @pytest.mark.slow
@@ -244,19 +240,4 @@ def test_an_agent_that_is_none_is_refused_at_its_start(bench: Bench) -> None:
     bench.makeconftest("def pytest_a2a_bench_agents(): return {'mine': 'mine_here:make'}")
     bench.refused("--a2a-endpoint=builtin:mine", "a2a/card").fnmatch_lines(
         ["ERROR: *ended with exit code 2 at its start: the agent 'mine' must be made with description and reply, *is 5"]
-    )
-
-
-def test_an_agent_with_the_name_of_a_built_in_one_is_refused(bench: Bench) -> None:
-    bench.makeconftest("def pytest_a2a_bench_agents(): return {'oracle': 'mine_here:make'}")
-    said = "*the agent 'oracle' of *conftest.py has the name of a built-in one; its author has to give it another*"
-    bench.refused("--a2a-endpoint=builtin:oracle", "a2a/card").fnmatch_lines([said])
-
-
-def test_an_observer_that_is_none_is_refused_before_the_run(pytester: pytest.Pytester, bench: Bench) -> None:
-    bench.makepyfile(mine_here="MINE = object()")
-    pytester.syspathinsert()
-    bench.makeconftest("def pytest_a2a_bench_observers(): return {'mine': 'mine_here:MINE'}")
-    bench.refused("--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "create_task_1").fnmatch_lines(
-        ["*the observer 'mine' of *conftest.py* is no TrialObserver: mine_here:MINE must*"]
     )

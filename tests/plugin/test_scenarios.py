@@ -64,13 +64,6 @@ def test_the_test_asserts_the_reward(shop: Bench) -> None:
     assert sorted(r["reward"] for r in shop.stored()) == [0.0, 1.0, 1.0]
 
 
-def test_the_values_of_an_assertion_are_shown_without_the_reward_that_it_denies(shop: Bench) -> None:
-    write(shop, '@pytest.mark.a2a_scenario("Hi")\ndef test_it(trial):\n    assert trial.called("look_up")\n')
-    result = shop()
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*(assert () + where () = called('look_up') + where called = trial.called)"])
-
-
 def test_another_scenario_of_that_name_is_held_anew(shop: Bench) -> None:
     body = "def test_way(trial):\n    assert trial.turns == 1\n"
     write(shop, f'@pytest.mark.a2a_scenario("Where is my order A1?")\n{body}')
@@ -89,46 +82,45 @@ def test_another_scenario_of_that_name_is_held_anew(shop: Bench) -> None:
     assert versions[0] == versions[1] != versions[2]
 
 
-def test_an_exception_beside_assertions_is_an_error_and_no_verdict(shop: Bench) -> None:
-    write(
-        shop,
-        '@pytest.mark.a2a_scenario("Hello")\n'
-        "def test_broken(trial):\n"
-        "    assert 1 / 0\n"
-        '@pytest.mark.a2a_scenario("Hello")\n'
-        "def test_skips(trial):\n"
-        '    pytest.skip("not today")\n',
-    )
+ENDS = """
+@pytest.mark.a2a_scenario("Hello")
+def test_broken(trial):
+    assert 1 / 0
 
+@pytest.mark.a2a_scenario("Hello")
+def test_skips(trial):
+    pytest.skip("not today")
+
+@pytest.mark.a2a_scenario("Hi")
+def test_asks(trial):
+    assert trial.called("look_up")
+
+@pytest.mark.a2a_scenario("Where is my order A1?")
+class TestOrders:
+    def test_way(self, trial):
+        if not trial.said("has arrived"):
+            pytest.fail("it should be there by now")
+
+    def test_raises(self, trial):
+        with pytest.raises(KeyError):
+            trial.said("x")
+"""
+
+
+def test_what_a_test_denies_is_a_miss_with_its_values_and_an_exception_beside_that_is_no_verdict(shop: Bench) -> None:
+    write(shop, ENDS)
     result = shop()
-
-    result.assert_outcomes(errors=2)
-    result.stdout.fnmatch_lines(["*the test failed with ZeroDivisionError: division by zero (test_own.py:5); only *"])
-
-
-def test_a_test_that_calls_pytest_fail_is_a_miss(shop: Bench) -> None:
-    write(
-        shop,
-        '@pytest.mark.a2a_scenario("Where is my order A1?")\n'
-        "class TestOrders:\n"
-        "    def test_way(self, trial):\n"
-        '        if not trial.said("has arrived"):\n'
-        '            pytest.fail("it should be there by now")\n'
-        "    def test_raises(self, trial):\n"
-        "        with pytest.raises(KeyError):\n"
-        "            trial.said('x')\n",
-    )
-
-    result = shop()
-
-    result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(
+    result.assert_outcomes(failed=3, errors=2)
+    result.stdout.fnmatch_lines_random(
         [
+            "*the test failed with ZeroDivisionError: division by zero (test_own.py:6); only *",
+            # Without the reward that it denies.
+            "*(assert () + where () = called('look_up') + where called = trial.called)",
             "*did not do what the test asserts: it should be there by now; reward 0 = ASSERTIONS 0, *",
             "*did not do what the test asserts: DID NOT RAISE *KeyError*; reward 0 = *",
         ]
     )
-    assert [r["reward"] for r in shop.stored()] == [0.0, 0.0]
+    assert [trial["reward"] for trial in shop.stored() if trial["status"] == "evaluated"] == [0.0] * 3
 
 
 def test_tests_of_one_name_are_reported_apart_by_their_label(shop: Bench) -> None:
