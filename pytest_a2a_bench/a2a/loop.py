@@ -130,7 +130,7 @@ class Stop(threading.Event):
         try:
             if is_late:
                 future.cancel()
-            return future.result(timeout)
+            return _wait(future, timeout)
         except concurrent.futures.CancelledError:
             if self.is_set():
                 raise TrialCancelledError("stopped") from None
@@ -138,6 +138,16 @@ class Stop(threading.Event):
         finally:
             with self._guard:
                 self._futures.discard(future)
+
+
+def _wait(future: concurrent.futures.Future[T], timeout: float | None) -> T:
+    # Future.result waits on a condition, where a signal between its two locks ends in a RuntimeError.
+    done = threading.Lock()
+    done.acquire()
+    future.add_done_callback(lambda _: done.release())
+    if not done.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+        raise TimeoutError
+    return future.result()
 
 
 _STOP: ContextVar[Stop | None] = ContextVar("a2a_stop", default=None)
@@ -174,7 +184,7 @@ def run(coro: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
     future = submit(coro)
     stop = _STOP.get()
     try:
-        return future.result(timeout) if stop is None else stop._await(future, timeout)
+        return _wait(future, timeout) if stop is None else stop._await(future, timeout)
     except BaseException:
         future.cancel()
         raise

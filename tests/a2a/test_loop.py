@@ -1,8 +1,11 @@
 import asyncio
+import itertools
 import os
 import subprocess
 import sys
 import threading
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -59,6 +62,34 @@ def test_a_wait_ends_when_its_stop_is_set() -> None:
     with stop.ends_waiting(), pytest.raises(TrialCancelledError):
         loop.run(sleeper())
     # What clears away afterwards is not stopped.
+    assert loop.run(_thread()) == "a2a-bench-loop"
+
+
+def test_ctrl_c_at_any_line_of_a_wait_is_a_keyboard_interrupt() -> None:
+    before, lines = sys.gettrace(), 0
+
+    def interrupt(frame: FrameType, event: str, arg: object) -> Any:
+        nonlocal lines
+        if event == "line":
+            lines -= 1
+            if not lines:
+                raise KeyboardInterrupt
+        return interrupt
+
+    def trace(frame: FrameType, event: str, arg: object) -> Any:
+        return interrupt if frame.f_code in (loop._wait.__code__, threading.Condition.wait.__code__) else None
+
+    for number in itertools.count(1):
+        lines = number
+        sys.settrace(trace)
+        try:
+            loop.run(asyncio.sleep(0.01))
+            break
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+    assert number > 5
     assert loop.run(_thread()) == "a2a-bench-loop"
 
 
