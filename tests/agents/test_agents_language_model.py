@@ -1,18 +1,14 @@
 """The ``llm`` agent end to end: our client, a real agent, LiteLLM, and a scripted model over HTTP."""
 
-import contextlib
-import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote
 
 import pytest
-from builtin_server import served
 from connections import Connect
-from fake_llm import FakeLLM, call, say, status
+from fake_llm import call, say, status
+from llm_agent import agents_model
 
 from pytest_a2a_bench import dialects
-from pytest_a2a_bench.agents.server import Served
 from pytest_a2a_bench.errors import InfrastructureError
 from pytest_a2a_bench.model import Briefing, Part, ToolReturned, ToolSpec, UserSaid
 
@@ -40,43 +36,22 @@ BRIEFING = Briefing("Help with phones.", (CUSTOMER, REFUEL))
 SPOKEN = dialects.get("tool_call")
 
 
-class Stage:
-    """One agent for the whole module, whose model plays another script in every test.
-
-    It lives in this process, which has LiteLLM already; ``tau2/test_llm.py`` has one in a process of its own.
-    """
-
-    def __init__(self) -> None:
-        self.steps: list[Any] = []
-        self.model = FakeLLM(lambda _: self.steps.pop(0) if self.steps else status(500))
-        base = quote(self.model.api_base, safe="")
-        arguments = quote(json.dumps({"temperature": 0.25, "max_retries": 0}), safe="")
-        self.spec = f"llm?model=openai/fake-model&api_base={base}&llm_args={arguments}"
-        self.end = contextlib.ExitStack()
-        self.agent: Served = self.end.enter_context(served(self.spec))
-
-    def play(self, *steps: Any) -> None:
-        self.steps[:] = steps
-        self.model.requests.clear()
+@pytest.fixture
+def agent(builtin: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """URL of the agent whose model the tests tell what to say."""
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    return builtin(agents_model().spec)
 
 
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_API_KEY", "test-key")
-        made = Stage()
-        yield made
-        made.end.close()
-        made.model.close()
-
-
-def test_a_conversation_with_tools(stage: Stage, connect: Connect) -> None:
-    stage.play(
-        call("get_customer_by_phone", {"phone_number": "555"}, usage={"prompt_tokens": 40, "completion_tokens": 7}),
+def test_a_conversation_with_tools(agent: str, connect: Connect) -> None:
+    usage = {"prompt_tokens": 40, "completion_tokens": 7}
+    steps = [
+        call("get_customer_by_phone", {"phone_number": "555"}, usage=usage),
         call("refuel_data", {"customer_id": "C1", "line_id": "L1", "gb_amount": 2}),
         say("You have two gigabytes more."),
-    )
-    session = connect(stage.agent.url, timeout=60).session()
+    ]
+    llm = agents_model().play(steps)
+    session = connect(agent, timeout=60).session()
 
     first = session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("My data is used up.")]))
     asked = SPOKEN.decode_reply(first.parts, BRIEFING.tools).calls[0]
@@ -91,29 +66,30 @@ def test_a_conversation_with_tools(stage: Stage, connect: Connect) -> None:
     third = session.send(SPOKEN.encode_request(None, [ToolReturned(asked.id, asked.name, "done")]))
     assert third.text == "You have two gigabytes more."
 
-    last = stage.model.requests[-1]
+    last = llm.requests[-1]
     assert [m["role"] for m in last["messages"]] == ["system", "user", "assistant", "tool", "assistant", "tool"]
     assert "Help with phones." in last["messages"][0]["content"]
     assert last["messages"][3]["content"] == '{"customer_id": "C1"}'
     assert last["messages"][3]["tool_call_id"] == last["messages"][2]["tool_calls"][0]["id"]
     assert [t["function"]["name"] for t in last["tools"]] == ["get_customer_by_phone", "refuel_data"]
     assert last["tools"][1]["function"]["parameters"] == REFUEL.parameters
-    assert (last["model"], last["temperature"]) == ("fake-model", 0.25)
-    assert stage.model.headers[-1]["authorization"] == "Bearer test-key"
+    assert (last["model"], last["temperature"]) == ("scripted", 0.25)
+    assert llm.headers[-1]["authorization"] == "Bearer test-key"
 
 
 @pytest.mark.parametrize("dialect", ["agentbeats", "sierra", "data"])
-def test_results_are_reported_from_users_in_every_dialect(stage: Stage, connect: Connect, dialect: str) -> None:
+def test_results_are_reported_from_users_in_every_dialect(agent: str, connect: Connect, dialect: str) -> None:
     spoken = dialects.get(dialect)
-    stage.play(call("get_customer_by_phone", {"phone_number": "1"}), say("Found you."), say("Bye."))
-    session = connect(stage.agent.url, timeout=60).session()
+    steps = [call("get_customer_by_phone", {"phone_number": "1"}), say("Found you."), say("Bye.")]
+    llm = agents_model().play(steps)
+    session = connect(agent, timeout=60).session()
     reply = session.send(spoken.encode_request(BRIEFING, [UserSaid("Hello.")]))
     asked = spoken.decode_reply(reply.parts, BRIEFING.tools).calls[0]
     session.send(spoken.encode_request(None, [ToolReturned(asked.id, asked.name, "customer C1")]))
     reply = session.send(spoken.encode_request(None, [UserSaid("Bye then.")]))
 
     assert spoken.decode_reply(reply.parts, BRIEFING.tools).text == "Bye."
-    messages = stage.model.requests[-1]["messages"]
+    messages = llm.requests[-1]["messages"]
     assert [(m["role"], m["content"]) for m in messages[3:]] == [
         ("tool", "customer C1"),
         ("assistant", "Found you."),
@@ -130,27 +106,27 @@ def test_results_are_reported_from_users_in_every_dialect(stage: Stage, connect:
         ("jsonrpc", call("get_customer_by_phone", "{oops")),
     ],
 )
-def test_a_failing_model_is_infrastructure_trouble(stage: Stage, connect: Connect, step: Any, transport: str) -> None:
-    stage.play(step, say("Here again."))
-    session = connect(stage.agent.url, transport=transport, timeout=60).session()
-    with pytest.raises(InfrastructureError, match="the model openai/fake-model did not answer"):
+def test_a_failing_model_is_infrastructure_trouble(agent: str, connect: Connect, step: Any, transport: str) -> None:
+    llm = agents_model().play([step, say("Here again.")])
+    session = connect(agent, transport=transport, timeout=60).session()
+    with pytest.raises(InfrastructureError, match="the model openai/scripted did not answer"):
         session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("Hello.")]))
     # The agent itself is well.
     assert session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("Hello.")])).text == "Here again."
-    assert [m["content"] for m in stage.model.requests[-1]["messages"][1:]] == ["Hello."]
+    assert [m["content"] for m in llm.requests[-1]["messages"][1:]] == ["Hello."]
 
 
-def test_as_a_task_it_reports_usage_and_failure_too(stage: Stage, connect: Connect) -> None:
-    with served(stage.spec + "&reply=task") as agent:
-        session = connect(agent.url, timeout=60).session()
-        stage.play(say("Hello.", usage={"prompt_tokens": 11, "completion_tokens": 2}), status(500))
-        reply = session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("Hi.")]))
-        assert (reply.kind, reply.usage.input_tokens, reply.usage.output_tokens) == ("task", 11, 2)
-        with pytest.raises(InfrastructureError, match="did not answer"):
-            session.send(SPOKEN.encode_request(None, [UserSaid("Again.")]))
+@pytest.mark.usefixtures("agent")
+def test_as_a_task_it_reports_usage_and_failure_too(builtin: Callable[[str], str], connect: Connect) -> None:
+    session = connect(builtin(f"{agents_model().spec}&reply=task"), timeout=60).session()
+    agents_model().play([say("Hello.", usage={"prompt_tokens": 11, "completion_tokens": 2}), status(500)])
+    reply = session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("Hi.")]))
+    assert (reply.kind, reply.usage.input_tokens, reply.usage.output_tokens) == ("task", 11, 2)
+    with pytest.raises(InfrastructureError, match="did not answer"):
+        session.send(SPOKEN.encode_request(None, [UserSaid("Again.")]))
 
 
-def test_without_tools_none_are_offered(stage: Stage, connect: Connect) -> None:
-    stage.play(say("Hello."))
-    connect(stage.agent.url, timeout=60).session().send([Part.of_text("just a word")])
-    assert "tools" not in stage.model.requests[-1]
+def test_without_tools_none_are_offered(agent: str, connect: Connect) -> None:
+    llm = agents_model().play([say("Hello.")])
+    connect(agent, timeout=60).session().send([Part.of_text("just a word")])
+    assert "tools" not in llm.requests[-1]

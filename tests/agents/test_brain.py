@@ -68,21 +68,17 @@ def test_odd_tags_are_no_tags(metadata: dict[str, Any]) -> None:
 
 
 class TestGold:
-    def test_the_users_actions_become_instructions(self) -> None:
+    def test_the_users_actions_become_instructions_in_words_where_its_tools_have_some(self) -> None:
+        grant = {"app_name": "messaging", "permission": "sms"}
         actions = [
             {"name": "a", "arguments": {"x": 1}, "requestor": "assistant"},
             {"name": "b", "arguments": {}, "requestor": "user"},
+            {"name": "grant_app_permission", "arguments": grant, "requestor": "user"},
             {"name": "c", "arguments": None},
         ]
         gold = read_gold({"evaluation_criteria": {"actions": actions, "communicate_info": None}})
         assert gold.calls == (ToolCall("a", {"x": 1}), ToolCall("c", {}))
-        assert gold.instructions == ("Please use b.",)
-
-    def test_the_users_tools_have_words(self) -> None:
-        actions = [{"name": "grant_app_permission", "arguments": {"app_name": "messaging", "permission": "sms"}}]
-        actions = [{**action, "requestor": "user"} for action in actions]
-        gold = read_gold({"evaluation_criteria": {"actions": actions}})
-        assert gold.instructions == ("Please grant the messaging app the sms permission.",)
+        assert gold.instructions == ("Please use b.", "Please grant the messaging app the sms permission.")
 
     def test_a_task_that_only_asserts_is_fulfilled(self) -> None:
         gold = load_gold("tau2/mock/update_task_with_history_and_env_assertions")

@@ -3,7 +3,7 @@
 import json
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -25,14 +25,6 @@ TASK = "tau2/mock/create_task_1"
 TAG = {"a2a_bench": {"task": TASK, "trial": 0}}
 BRIEFING = Briefing("Serve.", (ToolSpec("create_task", "Create.", {"type": "object", "properties": {}}),))
 GOLD_CALL = ToolCall("create_task", {"user_id": "user_1", "title": "Important Meeting"})
-
-
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[Served]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TEST_AGENT_TOKEN", "open-sesame")
-        with served("oracle?auth_env=TEST_AGENT_TOKEN") as agent:
-            yield agent
 
 
 def converse(connection: AgentConnection, dialect: str = "tool_call") -> list[Any]:
@@ -165,19 +157,22 @@ class TestCard:
 
 
 class TestAuthentication:
-    @pytest.mark.parametrize("header", [None, "Bearer wrong", "open-sesame", "Basic open-sesame"])
-    def test_anything_but_the_token_is_a_401(self, guarded: Served, header: str | None) -> None:
-        headers = {"Authorization": header} if header else {}
-        reply = httpx.post(guarded.url, json=rpc("SendMessage", {}), headers=headers)
-        assert (reply.status_code, reply.headers["WWW-Authenticate"]) == (401, "Bearer")
+    def test_the_token_opens_every_transport_and_anything_else_is_a_401(
+        self, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TEST_AGENT_TOKEN", "open-sesame")
+        with served("oracle?auth_env=TEST_AGENT_TOKEN") as agent:
+            for header in (None, "Bearer wrong", "open-sesame", "Basic open-sesame"):
+                headers = {"Authorization": header} if header else {}
+                reply = httpx.post(agent.url, json=rpc("SendMessage", {}), headers=headers)
+                assert (reply.status_code, reply.headers["WWW-Authenticate"]) == (401, "Bearer"), header
 
-    def test_the_token_opens_every_transport(self, guarded: Served, connect: Connect) -> None:
-        for transport in ("jsonrpc", "rest", "grpc"):
             # gRPC listens on a port of its own, which is another origin: it must be allowed by hand.
-            card = httpx.get(guarded.card_url).json()
+            card = httpx.get(agent.card_url).json()
             origins = tuple(i["url"] for i in card["supportedInterfaces"] if i["protocolBinding"] == "GRPC")
             key = Credentials("open-sesame")
-            check_play(converse(connect(guarded.url, transport=transport, auth=key, allowed_origins=origins)))
+            for transport in ("jsonrpc", "rest", "grpc"):
+                check_play(converse(connect(agent.url, transport=transport, auth=key, allowed_origins=origins)))
 
     def test_a_token_that_is_not_set_is_said_at_the_start(self) -> None:
         with pytest.raises(ConfigurationError, match="NOT_SET_AT_ALL, which is not set"):

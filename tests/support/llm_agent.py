@@ -19,7 +19,7 @@ class AgentsModel:
     @property
     def spec(self) -> str:
         """How the agent is named whose model this is."""
-        arguments = json.dumps({"num_retries": 0})
+        arguments = json.dumps({"num_retries": 0, "temperature": 0.25})
         return "llm?" + urlencode({"model": "openai/scripted", "api_base": self.llm.api_base, "llm_args": arguments})
 
     def play(self, lines: Iterable[Step] | Callable[[dict[str, Any]], Step]) -> FakeLLM:
