@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -310,16 +311,15 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield found
 
 
-def old(**changes: Any) -> dict[str, Any]:
-    """Return a message of A2A 0.3; None leaves a member out."""
-    whole = {"kind": "message", "role": "user", "messageId": "m", "parts": [{"kind": "text", "text": "x"}], **changes}
-    return {name: value for name, value in whole.items() if value is not None}
+def message(**members: Any) -> dict[str, Any]:
+    """Return a message; None leaves a member out."""
+    return {name: value for name, value in members.items() if value is not None}
 
 
-def new(**changes: Any) -> dict[str, Any]:
-    """Return a message of A2A 1.0; None leaves a member out."""
-    whole = {"role": "ROLE_USER", "messageId": "m", "parts": [{"text": "x"}], **changes}
-    return {name: value for name, value in whole.items() if value is not None}
+old = partial(message, kind="message", role="user", messageId="m", parts=[{"kind": "text", "text": "x"}])
+"""Returns a message of A2A 0.3."""
+new = partial(message, role="ROLE_USER", messageId="m", parts=[{"text": "x"}])
+"""Returns a message of A2A 1.0."""
 
 
 def error_of(url: str, method: str, message: dict[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from one_test import in_one_test
 
 from pytest_a2a_bench import dialects
-from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.actions import TOOLS as ORG
 from pytest_a2a_bench.config.rates import read_reply_limits
 from pytest_a2a_bench.dialects.calls import merge_calls
 from pytest_a2a_bench.dialects.reading import DecodedReply
-from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolSpec, UserSaid
+from pytest_a2a_bench.model import Part, ToolCall, ToolSpec
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS, MAX_DEPTH, Bounds, is_deeper
 
 BOOK = [ToolSpec("book")]
@@ -131,23 +130,6 @@ def test_a_reply_that_takes_too_long_to_read_is_cut() -> None:
     assert (reply.calls, reply.unreadable, limits(reply)) == ((), True, ["limit-cpu"])
     org = dialects.get("crm_action").decode_reply(parts, ORG, Bounds(cpu=1e-9))
     assert (org.calls, org.unreadable, limits(org)) == ((), True, ["limit-cpu"])
-
-
-def test_a_conversation_hands_its_bounds_to_the_dialect() -> None:
-    class Agent:
-        context_id = "c"
-
-        def send(self, parts: Any, timeout: float | None = None) -> Any:
-            class Reply:
-                parts = (Part.of_data({"tool_calls": [call(1), call(2)]}),)
-                usage = None
-                elsewhere = ""
-
-            return Reply()
-
-    talk = Conversation(Agent(), Briefing("", tuple(BOOK)), bounds=Bounds(calls=1))
-    assert [c.arguments["n"] for c in talk.ask([UserSaid("hi")]).calls] == [1]
-    assert [(f.rule, f.turn) for f in talk.findings] == [("limit-calls", 1)]
 
 
 # --- merging ---

@@ -23,6 +23,8 @@ from pytest_a2a_bench.trials.trial import Abandoned, with_abandoned
 
 UNKNOWN = DeliveryUncertain("lost", reason="HTTP 502")
 LATE = TurnTimeoutError("late")
+OUT_OF_TIME = TrialTimeoutError("x")
+FAULT = UserFault("ended_before_the_write", "it left")
 
 
 def session(tainted: InfrastructureError | None = None, **fields: Any) -> Any:
@@ -32,8 +34,9 @@ def session(tainted: InfrastructureError | None = None, **fields: Any) -> Any:
 @pytest.mark.parametrize("tainted", [UNKNOWN, LATE])
 @pytest.mark.parametrize("error", [None, EvaluatorError("x"), ValueError("x")])
 def test_a_tainted_conversation_is_worth_nothing(tainted: InfrastructureError, error: Exception | None) -> None:
-    found = refuse_tainted(Outcome(reward=Reward(1.0), simulation={}, error=error), session(tainted))
-    assert (found.reward, found.simulation, found.error) == (None, None, tainted)
+    held = Outcome(reward=Reward(1.0), simulation={}, error=error, user_fault=FAULT)
+    found = refuse_tainted(held, session(tainted))
+    assert (found.reward, found.simulation, found.error, found.user_fault) == (None, None, tainted, None)
     assert found.termination_reason == "infrastructure_error"
 
 
@@ -44,17 +47,13 @@ def test_a_tainted_conversation_is_worth_nothing(tainted: InfrastructureError, e
         (LATE, LATE, LATE),
         # The benchmark's own word for it does not keep the conversation from being run again.
         (UNKNOWN, LLMError("x"), UNKNOWN),
+        (UNKNOWN, OUT_OF_TIME, OUT_OF_TIME),
     ],
 )
 def test_precedence_of_errors(
     tainted: InfrastructureError | None, error: Exception | None, message: Exception | None
 ) -> None:
     assert refuse_tainted(Outcome(error=error), session(tainted)).error is message
-
-
-def test_a_trial_whose_time_is_up_stays_that() -> None:
-    outcome = Outcome(error=TrialTimeoutError("x"))
-    assert isinstance(refuse_tainted(outcome, session(UNKNOWN)).error, TrialTimeoutError)
 
 
 def again(error: DeliveryUncertain, count: int = 0, deadline: float | None = None, **options: Any) -> str:
@@ -118,9 +117,6 @@ def test_abandoned_trials_are_accounted_for() -> None:
     assert (both.usage, both.turns) == (Usage(3, 1, 1.0), 1)
 
 
-FAULT = UserFault("ended_before_the_write", "it left")
-
-
 def for_its_user(held: int = 0, cancelled: bool = False, deadline: float | None = None, **options: Any) -> str:
     cancel = threading.Event()
     if cancelled:
@@ -146,7 +142,3 @@ def test_an_evaluated_trial_is_not_discarded() -> None:
     assert for_its_user(user_retry=1, deadline=time.monotonic() + 60) != ""
     assert for_its_user(user_retry=1, replay="tapes") == ""
     assert for_its_user(user_retry=1, error=LLMError("x")) == ""
-
-
-def test_a_tainted_conversation_proves_nothing_about_its_user() -> None:
-    assert refuse_tainted(Outcome(reward=Reward(0.0), user_fault=FAULT), session(UNKNOWN)).user_fault is None

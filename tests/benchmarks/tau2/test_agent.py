@@ -302,8 +302,9 @@ def test_not_more_calls_than_allowed_are_carried_out(tmp_path: Path) -> None:
     )
     assert {len(t.calls) for t in result.transcript if t.role == "agent"} <= {0, 3}
     [finding] = [f for f in result.findings if f.rule == "limit-calls"][:1]
-    assert finding.message == (
-        "the reply has 1000 calls; only the first 3 are carried out (--a2a-set reply-limits=calls=3)"
+    assert (finding.turn, finding.message) == (
+        1,
+        "the reply has 1000 calls; only the first 3 are carried out (--a2a-set reply-limits=calls=3)",
     )
     assert (result.status, result.error) == ("evaluated", None)
 

@@ -171,10 +171,12 @@ def do(database: Any, deeds: list[tuple[str, str, str, Any]]) -> None:
 
 
 @pytest.mark.slow
-@given(DEEDS, DEEDS)
-def test_the_same_is_reported_of_two_databases_exactly_if_their_hashes_are_the_same(one: Any, other: Any) -> None:
+@given(one=DEEDS, other=DEEDS)
+def test_the_same_is_reported_of_two_databases_exactly_if_their_hashes_are_the_same(
+    path: Path, one: Any, other: Any
+) -> None:
     left, right = (Database.model_validate(made()) for _ in range(2))
-    ours = [shortcuts.open_database(load, Database, PLACE[0]) for _ in range(2)]
+    ours = [shortcuts.open_database(load, Database, path) for _ in range(2)]
     for stock, own, deeds in ((left, ours[0], one), (right, ours[1], other)):
         do(stock, deeds)
         do(own, deeds)
@@ -184,11 +186,3 @@ def test_the_same_is_reported_of_two_databases_exactly_if_their_hashes_are_the_s
     assert (message[0] == message[1]) == (hashed(left) == hashed(right))
     differing = shortcuts.dump_differing(*ours)
     assert (json.dumps(differing[0]) == json.dumps(differing[1])) or hashed(left) != hashed(right)
-
-
-PLACE: list[Path] = []
-
-
-@pytest.fixture(scope="module", autouse=True)
-def place(path: Path) -> None:
-    PLACE.append(path)

@@ -75,6 +75,7 @@ def test_the_same_user_behind_a2a(run_trials: RunTrials, users: tuple[str, Speak
     assert bool(briefing.tools) == (domain == "telecom")
 
 
+GONE = "nobody is there"
 GARBLED = '{"tool_call": {"name": "run_speed_test", "arguments": '
 
 
@@ -82,24 +83,17 @@ GARBLED = '{"tool_call": {"name": "run_speed_test", "arguments": '
     ("says", "domain", "message"),
     [
         (None, "mock", "empty"),
+        (GONE, "mock", "127.0.0.1:9"),
         (BrainError("no model"), "mock", "the agent that plays the user"),
         pytest.param(GARBLED, "telecom", "cannot be read", marks=pytest.mark.slow),
         pytest.param(ToolCall("no_such_tool", {}), "telecom", "10 of its tool calls failed", marks=pytest.mark.slow),
     ],
 )
-def test_a_user_that_talks_nonsense_is_an_error_of_its_own(
+def test_a_user_that_talks_nonsense_or_is_not_there_is_an_error_of_its_own(
     run_trials: RunTrials, says: str | ToolCall | BrainError | None, domain: str, message: str
 ) -> None:
     with served_brain(Speaker.always(says)) as url:
-        check_blamed(run_trials("oracle", played_by(url), some_keys(domain, 1)), message)
-
-
-def test_a_user_that_is_not_there_is_an_error_of_its_own(run_trials: RunTrials) -> None:
-    check_blamed(run_trials("oracle", played_by("http://127.0.0.1:9"), some_keys("mock", 1)), "127.0.0.1:9")
-
-
-def check_blamed(results: list[TrialResult], message: str) -> None:
-    (result,) = results
+        (result,) = run_trials("oracle", played_by("http://127.0.0.1:9" if says == GONE else url), some_keys(domain, 1))
     assert (result.status, result.blame, result.reward_info) == ("infrastructure_error", "user", None)
     assert message in str(result.error)
     assert str(result.error).startswith("the agent that plays the user: ")
