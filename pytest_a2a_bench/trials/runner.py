@@ -25,6 +25,7 @@ from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import (
     A2ABenchError,
+    ConfigurationError,
     DeliveryUncertain,
     InfrastructureError,
     RunTimeoutError,
@@ -118,7 +119,9 @@ class Runner:
                 if stored is not None and self._is_reusable(stored, trial):
                     origin = stored.reused_from or stored.run_id
                     return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
-            return self._converse(trial) if instead is None else self._store_instead(trial, instead)
+            if instead is None:
+                return self._converse(trial)
+            return self._store_instead(trial, _given(instead, "before_trial of an observer"))
 
     def give_up(self, key: TrialKey) -> TrialResult | None:
         """End a trial whose time is up and whose thread does not come back: stuck where nothing bounds it.
@@ -273,7 +276,7 @@ class Runner:
 
     def _conclude(self, trial: Trial, result: TrialResult) -> TrialResult:
         for observer in self._observers:
-            result = observer.conclude(trial, result)
+            result = _given(observer.conclude(trial, result), f"{type(observer).__name__}.conclude")
         return result
 
     def _stored(self, trial: Trial) -> TrialResult | None:
@@ -338,6 +341,12 @@ class Runner:
             return dialects.form(self.settings.dialect, getattr(self._benchmark(suite), "prompt", None))
         except A2ABenchError:  # there is no such dialect, which its trial will say
             return ""
+
+
+def _given(result: object, method: str) -> TrialResult:
+    if not isinstance(result, TrialResult):
+        raise ConfigurationError(f"{method} returned {type(result).__name__}; a TrialResult was expected")
+    return result
 
 
 def _identities(parties: Iterable[FurtherAgent]) -> dict[str, Any]:

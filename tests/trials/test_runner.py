@@ -207,6 +207,13 @@ def test_observers_hear_of_each_turn(make: Make) -> None:
     assert heard == [(KEY, (UserSaid("hello"),), None)]
 
 
+@pytest.mark.parametrize(("method", "returned"), [("conclude", None), ("before_trial", "x")])
+def test_an_observer_that_returns_no_result_is_named(make: Make, method: str, returned: Any) -> None:
+    mine = type("Mine", (TrialObserver,), {method: lambda *_: returned})()
+    with pytest.raises(ConfigurationError, match=f"{method}.* returned {type(returned).__name__}; a TrialResult was"):
+        make(Outcome(reward=Reward(1.0)), observers=[mine])[0].run(KEY)
+
+
 def test_one_further_agent_of_a_role_is_known_without_its_name() -> None:
     def agents(*names: str) -> dict[str, Any]:
         further = [FurtherAgent(name, "transfer", None, "B 1", f"http://{name}") for name in names]  # type: ignore[arg-type]
