@@ -334,7 +334,7 @@ def test_a_card_at_the_path_is_the_agents_own_wherever_its_interfaces_are() -> N
     assert narrow_to_endpoint(raw, "http://a/foo", "http://a/cards/foo.json") is raw
 
 
-def test_cards_of_0_3() -> None:
+def test_of_a_card_of_0_3_at_the_root_the_interfaces_below_the_path_are_meant() -> None:
     raw = {
         "name": "n",
         "url": "http://a/rpc",
@@ -347,12 +347,10 @@ def test_cards_of_0_3() -> None:
     assert meant == {"name": "n", "additionalInterfaces": [{"url": "http://a/foo/rest", "transport": "HTTP+JSON"}]}
     own = {**raw, "url": "/foo"}
     assert narrow_to_endpoint(own, "http://a/foo", f"http://a{ROOT}")["url"] == "/foo"
-
-
-@pytest.mark.parametrize("raw", [{}, {"supportedInterfaces": 5}, {"url": 7}, {"additionalInterfaces": ["x", None]}])
-def test_a_card_at_the_root_that_names_nothing_is_refused(raw: dict[str, Any]) -> None:
-    with pytest.raises(CardError, match="its interfaces are none"):
-        narrow_to_endpoint(raw, "http://a/foo", f"http://a{ROOT}")
+    nothing: list[dict[str, Any]] = [{}, {"supportedInterfaces": 5}, {"url": 7}, {"additionalInterfaces": ["x", None]}]
+    for named in nothing:
+        with pytest.raises(CardError, match="its interfaces are none"):
+            narrow_to_endpoint(named, "http://a/foo", f"http://a{ROOT}")
 
 
 # Agents whose card is at one address and whose interface is at another, where nobody is.

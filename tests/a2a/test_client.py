@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 from connections import Connect
-from one_test import in_one_test
 from scripted import Scripted, scripted_agent
 
 from pytest_a2a_bench.a2a.client import AgentConnection
@@ -56,6 +55,13 @@ def test_answers_of_every_shape(wired: AgentConnection) -> None:
 def test_context_goes_back_and_ended_tasks_are_not_continued(wired: AgentConnection, agent: Scripted) -> None:
     session = wired.session({"a2a_bench": {"task": "tau2/mock/1", "trial": 0}})
     first = session.send([Part.of_text("task one")])
+    assert (session.usage.input_tokens, session.usage.output_tokens, session.usage.cost_usd) == (12, 3, 0.5)
+    (metric,) = session.metrics
+    assert (metric.input_tokens, metric.output_tokens, metric.error, metric.attempt) == (12, 3, None, 1)
+    assert metric.status_code in (0, 200)
+    assert metric.context_id == session.context_id
+    assert metric.latency_ms > 0
+
     session.send([Part.of_text("task two"), Part.of_data({"n": 1})])
     sent = agent.executor.received[-1]
     assert first.context_id == session.context_id == sent["contextId"]
@@ -76,30 +82,17 @@ def test_waiting_task_is_continued_and_old_artifacts_are_not_repeated(wired: Age
     assert answer.a2a_task_id == question.a2a_task_id
 
 
-@in_one_test(("word", "state"), [("fail", "failed"), ("reject", "rejected")])
-def test_outcome_of_the_agent_is_not_infrastructure(wired: AgentConnection, word: str, state: str) -> None:
-    with pytest.raises(AgentOutcomeError, match="no such order") as caught:
-        say(wired, f"{word} no such order")
-    assert caught.value.state == state
-
-
-def test_other_ends_of_a_turn(wired: AgentConnection) -> None:
+def test_ends_without_an_answer(wired: AgentConnection) -> None:
+    # The agent's own outcome is not infrastructure.
+    for word, state in (("fail", "failed"), ("reject", "rejected")):
+        with pytest.raises(AgentOutcomeError, match="no such order") as outcome:
+            say(wired, f"{word} no such order")
+        assert outcome.value.state == state
     with pytest.raises(AuthenticationError, match="log in first") as caught:
         say(wired, "auth log in first")
     assert not caught.value.refused
     with pytest.raises(InfrastructureError):
         say(wired, "crash boom")
-
-
-def test_usage_and_metrics(wired: AgentConnection) -> None:
-    session = wired.session()
-    session.send([Part.of_text("task hi")])
-    assert (session.usage.input_tokens, session.usage.output_tokens, session.usage.cost_usd) == (12, 3, 0.5)
-    (metric,) = session.metrics
-    assert (metric.input_tokens, metric.output_tokens, metric.error, metric.attempt) == (12, 3, None, 1)
-    assert metric.status_code in (0, 200)
-    assert metric.context_id == session.context_id
-    assert metric.latency_ms > 0
 
 
 @pytest.mark.slow

@@ -360,9 +360,9 @@ def test_grpc_large_answer(connect: Connect) -> None:
         assert "together" in refused(connect(url, bounds=Bounds(total=1_000)).session(), "total")
 
 
-@pytest.mark.parametrize("depth", [30, 2_000])
-def test_grpc_nested_too_deeply(connect: Connect, depth: int) -> None:
-    with grpc_agent(grpc_answer(depth)) as url:
-        refused(connect(url, bounds=Bounds(depth=8)).session(), "depth")
+def test_grpc_nested_too_deeply_or_unreadable(connect: Connect) -> None:
+    for depth in (30, 2_000):
+        with grpc_agent(grpc_answer(depth)) as url:
+            refused(connect(url, bounds=Bounds(depth=8)).session(), "depth")
     with grpc_agent(b"\xff\xff") as url, pytest.raises(ProtocolError, match=r"cannot be read: DecodeError"):
         connect(url).session().send(HELLO)

@@ -1,14 +1,10 @@
-"""Good agent cards of both versions, and how to break them."""
+"""Good agent cards of both versions."""
 
 import base64
-import functools
 import json
-import operator
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 Card = dict[str, Any]
-Break = Callable[[Card], None]
 
 
 AT, ID = "https://router.example.com", "https://id.example.com"
@@ -176,32 +172,3 @@ GOOD_HEADER = {"alg": "ES256", "typ": "JOSE", "kid": "key-1"}
 def encode(header: Any) -> str:
     """Return JSON as base64url without padding."""
     return base64.urlsafe_b64encode(json.dumps(header).encode()).rstrip(b"=").decode()
-
-
-def _holder(card: Card, path: tuple[str | int, ...]) -> Any:
-    return functools.reduce(lambda at, step: at[step], path[:-1], cast("Any", card))
-
-
-def put(*path: str | int, value: Any) -> Break:
-    """Return a change that sets one member."""
-    return lambda card: operator.setitem(_holder(card, path), path[-1], value)
-
-
-def drop(*path: str | int) -> Break:
-    """Return a change that removes one member."""
-    return lambda card: operator.delitem(_holder(card, path), path[-1])
-
-
-def rename(old: str, new: str) -> Break:
-    """Return a change that renames a member of the card."""
-    return lambda card: operator.setitem(card, new, card.pop(old))
-
-
-def also(*changes: Break) -> Break:
-    """Return several changes as one."""
-
-    def change(card: Card) -> None:
-        for one in changes:
-            one(card)
-
-    return change

@@ -112,16 +112,8 @@ def reason(kind: str) -> str:
 # -- parameters --
 
 
-STATES = (
-    "TASK_STATE_SUBMITTED",
-    "TASK_STATE_WORKING",
-    "TASK_STATE_COMPLETED",
-    "TASK_STATE_FAILED",
-    "TASK_STATE_CANCELED",
-    "TASK_STATE_INPUT_REQUIRED",
-    "TASK_STATE_REJECTED",
-    "TASK_STATE_AUTH_REQUIRED",
-)
+_STATES = "SUBMITTED WORKING COMPLETED FAILED CANCELED INPUT_REQUIRED REJECTED AUTH_REQUIRED".split()
+STATES = tuple(f"TASK_STATE_{state}" for state in _STATES)
 CONTENTS = ("text", "raw", "url", "data")
 
 _TASK_ID = ("GetTask", "CancelTask", "SubscribeToTask")
