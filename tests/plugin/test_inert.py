@@ -83,17 +83,14 @@ def test_a_token_in_the_command_line_is_refused_and_not_repeated(bench: Bench) -
         assert "s3cret" not in said
 
 
-@pytest.mark.parametrize(
-    "test",
-    [
+def test_it_begins_when_a_test_takes_a_fixture_of_ours(bench: Bench) -> None:
+    for test in (
         "def test_mine(a2a_client):\n    pass",
         "import unittest\n@pytest.mark.usefixtures('agent_card')\n"
         "class TestMine(unittest.TestCase):\n    def test_mine(self):\n        pass",
-    ],
-)
-def test_it_begins_when_a_test_takes_a_fixture_of_ours(bench: Bench, test: str) -> None:
-    bench.makepyfile(f"import pytest\n{test}\n")
-    bench.refused().fnmatch_lines(["*test_mine: no agent to test; pass --a2a-endpoint URL*"])
+    ):
+        bench.makepyfile(f"import pytest\n{test}\n")
+        bench.refused().fnmatch_lines(["*test_mine: no agent to test; pass --a2a-endpoint URL*"])
     bench.makepyfile("def test_mine(request):\n    request.getfixturevalue('agent_card')")
     result = bench()
     result.assert_outcomes(failed=1)

@@ -3,6 +3,8 @@ import fnmatch
 import pytest
 from harness import Bench, ids
 
+from pytest_a2a_bench.benchmarks.tau2 import index
+
 HEAD = "import pytest\n"
 
 
@@ -12,9 +14,14 @@ def collect(bench: Bench, source: str) -> pytest.RunResult:
 
 
 def test_split_trials_and_tasks(bench: Bench) -> None:
+    literal = index.load_tasks("telecom", "base")[0].task_id
+    assert "[" in literal, "and yet it is no pattern"
     result = collect(
         bench,
-        """
+        f"""
+@pytest.mark.tau2("telecom", tasks={literal!r})
+def test_literal(trial): pass
+
 @pytest.mark.tau2("airline", split="test", trials=4)
 def test_split(trial): assert trial.success
 
@@ -33,18 +40,13 @@ class TestClass:
 """,
     )
     found = [line.partition("::")[2] for line in ids(result)]
-    count = {name: sum(i.startswith(name) for i in found) for name in ("test_split", "test_glob", "TestClass")}
-    assert count == {"test_split": 80, "test_glob": 10, "TestClass": 9}
+    count = {
+        name: sum(i.startswith(name) for i in found)
+        for name in ("test_split", "test_glob", "test_literal", "TestClass")
+    }
+    assert count == {"test_split": 80, "test_glob": 10, "test_literal": 1, "TestClass": 9}
     assert sorted(i for i in found if "list" in i) == ["test_list[12-t0]", "test_list[3-t0]"]
     assert sorted(i for i in found if "function" in i) == ["test_function[48-t0]", "test_function[49-t0]"]
-
-
-def test_a_literal_id_is_not_a_pattern(bench: Bench) -> None:
-    from pytest_a2a_bench.benchmarks.tau2 import index
-
-    task = index.load_tasks("telecom", "base")[0].task_id
-    assert "[" in task
-    assert len(ids(collect(bench, f'@pytest.mark.tau2("telecom", tasks={task!r})\ndef test_x(trial): pass'))) == 1
 
 
 def test_the_same_trial_twice_names_both_tests_and_the_way_out(bench: Bench) -> None:
@@ -63,6 +65,12 @@ def test_y(trial): pass
         ]
     )
     assert len(ids(collect(bench, source.replace("{label}", ', label="first"')))) == 2
+    # A parametrized test is not told to take a label.
+    twice = '@pytest.mark.parametrize("limit", [1, 2])\ndef test_x(trial, limit): pass\n'
+    result = collect(bench, f'@pytest.mark.tau2("mock", tasks="create_task_1")\n{twice}')
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: *test_x* and *test_x* are the same trial, *; a parametrized test *body*"])
+    assert 'label="' not in result.stderr.str()
 
 
 def test_a_fixture_that_hides_ours_or_is_of_another_scope_is_named(bench: Bench) -> None:
@@ -80,18 +88,6 @@ def test_without_an_agent(bench: Bench) -> None:
     bench.makepyfile(test_it=HEAD + "@pytest.mark.tau2('mock')\ndef test_x(trial): pass\ndef test_y(): pass")
     bench.refused().fnmatch_lines(["ERROR: test_it.py::test_x[[]create_task_1-t0[]] and 8 more: no agent to test; *"])
     bench("-k", "test_y").assert_outcomes(passed=1, deselected=9)
-
-
-def test_a_parametrized_test_is_not_told_to_take_a_label(bench: Bench) -> None:
-    source = """
-@pytest.mark.tau2("mock", tasks="create_task_1")
-@pytest.mark.parametrize("limit", [1, 2])
-def test_x(trial, limit): pass
-"""
-    result = collect(bench, source)
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: *test_x* and *test_x* are the same trial, *; a parametrized test *body*"])
-    assert 'label="' not in result.stderr.str()
 
 
 WRONG_AND_RIGHT = """

@@ -26,7 +26,16 @@ def suite(desk: Bench) -> Bench:
 
 
 def test_suites_expressions_and_pasted_ids(suite: Bench) -> None:
-    assert counts(suite("--a2a-suite", "front")) == {"passed": 1, "failed": 2}
+    suite.add_to_conftest("""
+import pytest
+@pytest.fixture(autouse=True)
+def noticed(request):
+    print("NOTICED", request.node.nodeid)
+""")
+    whole = suite("-s", "--a2a-suite", "front")
+    assert counts(whole) == {"passed": 1, "failed": 2}
+    # A conftest beside the ini file serves built-in suites.
+    whole.stdout.fnmatch_lines(["*NOTICED a2a/front::test_desk[[]ok-t0[]]"])
     assert counts(suite("-k", "front or own")) == {"passed": 2, "failed": 3}
     pasted = suite("a2a/front::test_desk[bad-0-b-t0]", "test_own.py::test_own_good")
     assert counts(pasted) == {"passed": 1, "failed": 1}
@@ -42,16 +51,6 @@ def test_last_failed_and_failed_first(suite: Bench) -> None:
     (suite.path / "log.txt").unlink()
     suite("--ff", "--a2a-suite", "front")
     assert log_of(suite) == ["bad-0-a", "bad-0-b", "ok"]
-
-
-def test_a_conftest_beside_the_ini_file_serves_built_in_suites(suite: Bench) -> None:
-    suite.add_to_conftest("""
-import pytest
-@pytest.fixture(autouse=True)
-def noticed(request):
-    print("NOTICED", request.node.nodeid)
-""")
-    suite("-s", "--a2a-suite", "front").stdout.fnmatch_lines(["*NOTICED a2a/front::test_desk[[]ok-t0[]]"])
 
 
 @pytest.mark.slow
@@ -155,8 +154,9 @@ def test_a_gate_without_an_agent_and_a_misspelt_variable_warn(bench: Bench, monk
     result.stdout.fnmatch_lines(["*PytestConfigWarning: A2A_ENDPONT: there is no such setting; did you mean *"])
 
 
-def test_a_member_of_checks_that_there_is_not(bench: Bench, noop_url: str) -> None:
+def test_a_marker_or_a_member_of_checks_that_there_is_not(bench: Bench, noop_url: str) -> None:
     for expression, line in {
+        "conformanse": "there is no marker 'conformanse'; did you mean 'conformance'[?]",
         "conformance(levl='MUST')": "no check has a 'levl'; did you mean 'level'[?]",
         'card and conformance(level="must", id="X")': "no check has the level 'must'; did you mean 'MUST'[?]",
         'conformance(group="snd")': "no check has the group 'snd'; did you mean 'send'[?]",
@@ -165,8 +165,3 @@ def test_a_member_of_checks_that_there_is_not(bench: Bench, noop_url: str) -> No
         result.stdout.fnmatch_lines([f"a2a: -m: {line}"])
     right = bench("--a2a-endpoint", noop_url, "-m", 'conformance(level="MUST", group="acts")', "--co")
     assert "-m:" not in right.stdout.str()
-
-
-def test_a_marker_that_there_is_not(bench: Bench, noop_url: str) -> None:
-    result = bench("--a2a-endpoint", noop_url, "-m", "conformanse", "--co")
-    result.stdout.fnmatch_lines(["a2a: -m: there is no marker 'conformanse'; did you mean 'conformance'[?]"])
