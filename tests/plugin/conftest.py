@@ -1,12 +1,19 @@
 import asyncio
+import functools
 import importlib
 import os
 import pkgutil
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.metadata import entry_points
+from typing import Any
 
+import pluggy
 import pytest
+from _pytest.config import PytestPluginManager
+from _pytest.fixtures import FixtureFunctionDefinition, FixtureManager
 from harness import DESK, DESK_CONFTEST, DESK_TEST, ROOT, Bench
 
 import pytest_a2a_bench.a2a.client
@@ -27,6 +34,36 @@ for room in ("benchmarks", "conformance", "plugin", "reports", "results", "trial
         importlib.import_module(module.name)
 # And for tau2, whose classes check each other by identity: of two copies neither knows the other's messages.
 upstream.load()
+
+
+@functools.cache
+def has_fixtures(module: str) -> bool:
+    return any(type(member) is FixtureFunctionDefinition for member in vars(sys.modules[module]).values())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _runs_look_once_for_what_stays_the_same() -> Iterator[None]:
+    """Let runs in this process know which plugins are installed, and which of pytest's own modules have fixtures.
+
+    To find it anew is a quarter of a short run.
+    """
+    load, parse = PytestPluginManager.load_setuptools_entrypoints, FixtureManager.parsefactories
+    installed = {point.name for point in entry_points(group="pytest11")}
+
+    def load_if_there(manager: PytestPluginManager, group: str, name: str | None = None) -> int:
+        return load(manager, group, name) if name is None or name in installed else 0
+
+    def parse_if_any(manager: FixtureManager, *args: Any, **kwargs: Any) -> None:
+        name = getattr(kwargs.get("holder", args[0] if args else None), "__name__", "")
+        if not name.startswith("_pytest.") or has_fixtures(name):
+            parse(manager, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PytestPluginManager, "load_setuptools_entrypoints", load_if_there)
+        patch.setattr(FixtureManager, "parsefactories", parse_if_any)
+        # Which each run's first line has: asked for, it is read from the metadata.
+        patch.setattr("pluggy.__version__", pluggy.__version__, raising=False)
+        yield
 
 
 @pytest.fixture
