@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from builtin_server import served
+from one_test import in_one_test
 from raw_agent import raw_agent, response
 
 from pytest_a2a_bench.adk.options import AdkOptions, choose_credential, read_credentials
@@ -38,7 +39,7 @@ def slow_agent(seconds: float = 60.0) -> Any:
     return served(f"oracle?latency={seconds}")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("endpoint", "expected"),
     [
         (GONE, "nothing answers at"),
@@ -59,7 +60,7 @@ def test_a_card_that_wants_a_token_is_met_with_the_name_that_tools_have_for_it(t
             asyncio.run(tools.register_agent(closed.url))
 
 
-@pytest.mark.parametrize(("domain", "number"), [("airline", 50), ("mock", 9), ("mini", 220)])
+@in_one_test(("domain", "number"), [("airline", 50), ("mock", 9), ("mini", 220)])
 def test_tasks_are_listed_with_what_they_are_about(tools: Tools, domain: str, number: int) -> None:
     tasks = asyncio.run(tools.list_tasks(domain))
     assert len(tasks) == number
@@ -230,7 +231,7 @@ def test_a_credential_is_of_one_origin() -> None:
     assert choose_credential("", "http://127.0.0.1:9019/", KNOWN, ENVIRON) is None
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("name", "endpoint", "expected"),
     [
         ("sk-live-1234567", "https://shop.example.com/", "takes the name of a credential"),
@@ -246,9 +247,7 @@ def test_refusals(name: str, endpoint: str, expected: str) -> None:
     assert "sk-live" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "text", ["sk-live-1234567", "SHOP@", "@https://x/", "SHOP@ftp://x/", "SHOP@x", "A B@https://x"]
-)
+@in_one_test("text", ["sk-live-1234567", "SHOP@", "@https://x/", "SHOP@ftp://x/", "SHOP@x", "A B@https://x"])
 def test_an_invalid_credential_is_not_repeated(text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         AdkOptions.from_environment({"A2A_ADK_CREDENTIALS": text, "A2A_ADK_TIMEOUT": "-1"})

@@ -2,6 +2,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.agents import brains
 from pytest_a2a_bench.agents.brain import Conversation, Memory, RefusalError, bench_task_key
@@ -62,7 +63,7 @@ class TestMemory:
         assert (memory.recall("a"), memory.recall("b"), len(memory)) == (first, None, 2)
 
 
-@pytest.mark.parametrize("metadata", [{}, {"a2a_bench": None}, {"a2a_bench": "x"}, {"a2a_bench": {"task": 3}}])
+@in_one_test("metadata", [{}, {"a2a_bench": None}, {"a2a_bench": "x"}, {"a2a_bench": {"task": 3}}])
 def test_odd_tags_are_no_tags(metadata: dict[str, Any]) -> None:
     assert bench_task_key(metadata) is None
 
@@ -86,12 +87,12 @@ class TestGold:
         assert gold.plan(tools) == (ToolCall("update_task_status", {"task_id": "task_2", "status": "completed"}),)
         assert gold.plan(Briefing("", (ToolSpec("create_task"),))) == ()
 
-    @pytest.mark.parametrize("key", ["tau2", "tau2/airline", "tau2/airline/", ""])
+    @in_one_test("key", ["tau2", "tau2/airline", "tau2/airline/", ""])
     def test_a_key_that_is_none_is_refused(self, key: str) -> None:
         with pytest.raises(LookupError, match="is not the key of a task"):
             load_gold(key)
 
-    @pytest.mark.parametrize("domain", ["airline", "retail", "telecom", "mock"])
+    @in_one_test("domain", ["airline", "retail", "telecom", "mock"])
     def test_closings_pass_upstreams_substring_check_and_ask_nothing(self, domain: str) -> None:
         tasks = index.load_tasks(domain, "base")
         for task in tasks:
@@ -140,7 +141,7 @@ class TestOracle:
         with pytest.raises(RefusalError, match="--a2a-set tag-trials=on"):
             asyncio.run(Oracle().reply(Conversation()))
 
-    @pytest.mark.parametrize("key", ["tau2/airline/999999", "tau2/nowhere/1", "crm/x/1"])
+    @in_one_test("key", ["tau2/airline/999999", "tau2/nowhere/1", "crm/x/1"])
     def test_an_unknown_task_is_refused(self, key: str) -> None:
         with pytest.raises(RefusalError, match="no reference solution for"):
             asyncio.run(Oracle().reply(Conversation(metadata=tagged(key))))

@@ -1,6 +1,6 @@
 """Built-in agents that play a solution with what they read: carefully, or trusting the first answer."""
 
-import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.agents.brains import GIVEN_UP, next_call, walk
@@ -18,7 +18,7 @@ def said(*answers: str) -> list[ToolReturned]:
     return [ToolReturned("1", "x", text, error=text.startswith("Error")) for text in answers]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("careful", "answers", "place"),
     [
         (False, [], 0),
@@ -42,7 +42,7 @@ def test_how_far_a_conversation_is(careful: bool, answers: list[str], place: int
     assert walk(STEPS, said(*answers), careful=careful).place == place
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("answer", "call"),
     [
         (LOOK.answer, WRITE.call),
@@ -59,7 +59,7 @@ def test_a_call_has_the_values_that_were_read(answer: str, call: ToolCall | None
     assert found == (AgentSaid(calls=(call,)) if call is not None else AgentSaid(GIVEN_UP))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("answers", "gives_up"),
     [
         (["done", AGAIN.before, "Error: it is on already"], True),
@@ -74,7 +74,7 @@ def test_a_write_that_was_not_seen_and_is_refused_again_has_failed(answers: list
     assert (found == AgentSaid(GIVEN_UP)) is gives_up
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("answer", "answered"),
     [("[{'Id': 'A'}, {'Id': 'B'}]", "A, B"), ("[{'Id': 'A'}, {'Id': 'X'}]", "A, X"), ("[{'Id': 'A'}]", "A")],
 )

@@ -6,6 +6,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.agents.brain import read_response, write_messages
 from pytest_a2a_bench.agents.brains import make_brain
@@ -72,11 +73,11 @@ class TestReading:
         reply = read_response(response("Let me see.", ("look", '{"id": 1}'), ("book", "")), None)
         assert reply.said == AgentSaid(calls=(ToolCall("look", {"id": 1}, "i0"), ToolCall("book", {}, "i1")))
 
-    @pytest.mark.parametrize("nothing", [None, "", "  \n"])
+    @in_one_test("nothing", [None, "", "  \n"])
     def test_saying_nothing_is_asking_again(self, nothing: str | None) -> None:
         assert read_response(response(nothing), None).said.text
 
-    @pytest.mark.parametrize("arguments", ["{", "[1]", "3"])
+    @in_one_test("arguments", ["{", "[1]", "3"])
     def test_unreadable_arguments_are_an_error(self, arguments: str) -> None:
         with pytest.raises(ValueError, match=r".+"):
             read_response(response(None, ("look", arguments)), None)

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from builtin_server import served
 from connections import Connect
+from one_test import in_one_test
 
 from pytest_a2a_bench import dialects
 from pytest_a2a_bench.a2a.client import AgentConnection
@@ -51,7 +52,7 @@ def check_play(meant: list[Any]) -> None:
     assert meant[2] == FAREWELL
 
 
-@pytest.mark.parametrize("dialect", [name for name in dialects.names() if name not in ("auto", *ORG_DIALECTS)])
+@in_one_test("dialect", [name for name in dialects.names() if name not in ("auto", *ORG_DIALECTS)])
 def test_a_fixed_dialect_is_kept(connect: Connect, dialect: str) -> None:
     with served(f"oracle?dialect={dialect}") as agent:
         session = connect(agent.url).session(TAG)
@@ -79,14 +80,14 @@ class TestReplies:
             connect(oracle_url).session().send(dialects.get("data").encode_request(BRIEFING, [UserSaid("Hi.")]))
         assert caught.value.state == "rejected"
 
-    @pytest.mark.parametrize(("spec", "state"), [("noop?reply=task", "COMPLETED"), ("oracle", "REJECTED")])
+    @in_one_test(("spec", "state"), [("noop?reply=task", "COMPLETED"), ("oracle", "REJECTED")])
     def test_a_text_may_be_empty(self, builtin: Callable[[str], str], spec: str, state: str) -> None:
         message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": ""}]}
         sent = rpc("SendMessage", {"message": message})
         answer = httpx.post(builtin(spec), json=sent, headers={"A2A-Version": "1.0"}).json()
         assert answer["result"]["task"]["status"]["state"] == f"TASK_STATE_{state}"
 
-    @pytest.mark.parametrize("dedupe", ["on", "off"])
+    @in_one_test("dedupe", ["on", "off"])
     def test_the_same_message_again_gets_the_same_answer_unless_that_is_off(self, dedupe: str) -> None:
         with served(f"oracle?dedupe={dedupe}") as agent:
             first = send(agent, "m1")

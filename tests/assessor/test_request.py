@@ -68,7 +68,7 @@ def test_the_examples_of_the_card_are_requests_that_are_carried_out(tmp_path: Pa
             planned(Terms(tmp_path, guard=LOCAL), URL, **json.loads(example)["config"])
 
 
-@pytest.mark.parametrize("as_data", [False, True])
+@in_one_test("as_data", [False, True])
 def test_todays_request_of_agentbeats(as_data: bool) -> None:
     found = read(AGENTBEATS, as_data=as_data)
     assert found == Request(
@@ -127,7 +127,7 @@ def test_the_flat_request_is_crmarenas() -> None:
     assert (chosen.task_categories, chosen.max_turns, chosen.domain) == (("handle_time",), 3, "b2b")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("given", "read_as"),
     [("a,b", ("a", "b")), ("a, b ,a", ("a", "b")), ("a", ("a",)), ("all", ()), (["b", "all"], ()), ("a,all", ())],
 )
@@ -326,7 +326,7 @@ def error_of(url: str, method: str, message: dict[str, Any]) -> dict[str, Any]:
     return dict(call(url, method, {"message": message})["error"])
 
 
-@pytest.mark.parametrize("path", ["", "a2a/messages"])
+@in_one_test("path", ["", "a2a/messages"])
 def test_a_method_that_is_none_is_answered_with_the_one_that_is_meant(url: str, path: str) -> None:
     error = error_of(f"{url}{path}", "send_message", old())
     assert error["code"] == -32601
@@ -341,7 +341,7 @@ def test_an_empty_text_is_no_request_and_does_no_harm_beside_one(url: str) -> No
         assert said in task["status"]["message"]["parts"][0]["text"]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("method", "message", "field"),
     [
         ("message/send", old(role="agent"), "message.role"),

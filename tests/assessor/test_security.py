@@ -60,7 +60,7 @@ def test_tokens_are_read_with_their_callers() -> None:
     assert ADA not in repr(found)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "received"),
     [
         ("", "no token"),
@@ -178,7 +178,7 @@ def test_an_operators_offers_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MISTAKE not in repr(terms)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("arguments", "is_private", "reaches_loopback"),
     [
         ([], True, True),

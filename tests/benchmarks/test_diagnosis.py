@@ -156,7 +156,7 @@ def _on_the_phone(*said: Call | str, **more: Any) -> TrialResult:
     return dataclasses.replace(result([], *said, user_gold=[LOOK], **more), key=key)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("missed", "kind", "fact"),
     [
         (

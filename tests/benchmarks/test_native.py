@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.benchmarks.conversation import Conversation, NativeTurns
@@ -172,7 +173,7 @@ def test_an_end_within_a_turn_answers_the_agent_and_waits_for_its_last_words() -
     assert stage.tool_queue.carried_out == 1
 
 
-@pytest.mark.parametrize("trouble", [TransportError("gone"), AgentOutcomeError("failed", state="failed")])
+@in_one_test("trouble", [TransportError("gone"), AgentOutcomeError("failed", state="failed")])
 def test_a_failed_turn_after_the_end_is_ignored(trouble: Exception) -> None:
     stage = Stage()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from examples import sampled
+from one_test import in_one_test
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.noise import CHANGES, FAILURES, STYLES, Noise, Written, cut, without_newest
@@ -39,7 +40,7 @@ def read(identifier: str = "c1", **arguments: Any) -> AgentSaid:
     return AgentSaid(calls=(ToolCall("read", arguments, identifier),))
 
 
-@pytest.mark.parametrize("kind", ["tool-error", "tool-timeout"])
+@in_one_test("kind", ["tool-error", "tool-timeout"])
 def test_a_call_that_fails_is_not_carried_out_and_works_again(kind: str) -> None:
     agent, made = Agent(read(), read("c2")), noise(**{kind: 1.0})
     said = made.around([UserSaid("hello")], agent)
@@ -62,7 +63,7 @@ def test_of_several_calls_those_that_fail_are_answered_in_their_place() -> None:
     assert [event.call_id for event in message if not event.error] == [call.id for call in carried_out]
 
 
-@pytest.mark.parametrize("kind", ["partial", "wrong"])
+@in_one_test("kind", ["partial", "wrong"])
 def test_an_answer_is_changed_once(kind: str) -> None:
     agent, made = Agent(read(), read("c2"), AgentSaid("bye")), noise(**{kind: 1.0})
     made.around([], agent)
@@ -127,7 +128,7 @@ def test_only_chosen_events_happen() -> None:
     assert [found.id for found in again.events] == [event.id]
 
 
-@pytest.mark.parametrize("style", sorted(STYLES))
+@in_one_test("style", sorted(STYLES))
 def test_a_user_s_words_are_not_lost(style: str) -> None:
     agent, made = Agent(*[AgentSaid("Yes?")] * 4), noise(user=style)
     words = ["My name is Mei Patel (id mei_patel_7272). Please cancel order #W123. Thank you for everything.", "Yes."]
@@ -147,7 +148,7 @@ def test_a_model_s_words_are_its_own() -> None:
     assert STYLES["chatty"] in made.instruction
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "left"),
     [
         ("[1, 2, 3]", "[1, 2]\n(partial result: 2 of 3 items; call again for all)"),
@@ -165,7 +166,7 @@ def test_cut(text: str, left: str | None) -> None:
     assert shorter is None if left is None else str(shorter).startswith(left)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "left"),
     [
         ("[{'d': '2024-01-02'}, {'d': '2024-01-01'}]", "[{'d': '2024-01-01'}]"),

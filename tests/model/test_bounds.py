@@ -34,7 +34,7 @@ def limits(decoded: DecodedReply) -> list[str]:
 # --- the option ---
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "expected"),
     [
         ("calls=3", {"calls": 3}),
@@ -72,7 +72,7 @@ def test_wrong_options_say_what_would_be_right(text: str, complaint: str) -> Non
 # --- depth ---
 
 
-@pytest.mark.parametrize("inner", [[], {}, 1, None, "x"])
+@in_one_test("inner", [[], {}, 1, None, "x"])
 def test_depth_counts_lists_and_objects(inner: Any) -> None:
     value, levels = inner, int(isinstance(inner, list | dict))
     for _ in range(50):
@@ -81,7 +81,7 @@ def test_depth_counts_lists_and_objects(inner: Any) -> None:
     assert is_deeper(value, levels - 1)
 
 
-@pytest.mark.parametrize("kind", ["data", "text"])
+@in_one_test("kind", ["data", "text"])
 def test_deep_calls_are_unreadable_and_the_limit_is_named(kind: str) -> None:
     def said(depth: int) -> Part:
         arguments = json.loads('{"n": ' + "[" * depth + "]" * depth + "}")
@@ -105,7 +105,7 @@ def test_arguments_that_are_a_text_count_as_deep_as_they_are() -> None:
 # --- calls, parts, CPU ---
 
 
-@pytest.mark.parametrize("dialect", ["auto", "sierra"])
+@in_one_test("dialect", ["auto", "sierra"])
 def test_calls_beyond_the_limit_are_not_carried_out(dialect: str) -> None:
     every = {"tool_calls": [call(n) for n in range(3_000)]}
     reply = decode([Part.of_data(every), Part.of_text(json.dumps({"tool_calls": [call(-1)]}))], DEFAULT_BOUNDS, dialect)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.model import (
     DialectFinding,
@@ -140,7 +141,7 @@ def test_members_that_tests_assert_on() -> None:
     assert "tau2/airline/12#0" in repr(trial)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("wrong", "message"),
     [
         ({"latency_ms": -1.0}, "latency_ms is -1.0; expected 0 or more"),

@@ -91,7 +91,7 @@ def post(access: ToolAccess, content: bytes | None = None, **headers: str) -> ht
     return httpx.post(access.url, content=body, headers=every, timeout=120, verify=False)
 
 
-@pytest.mark.parametrize("mode", ["legacy", MODERN])
+@in_one_test("mode", ["legacy", MODERN])
 def test_the_official_client_lists_and_calls(mode: str) -> None:
     async def use(access: ToolAccess) -> None:
         async with client_of(access, mode) as client:

@@ -91,12 +91,12 @@ def test_causes() -> None:
     assert [cause_of(e) for e in errors] == ["refused", "gone", "model", "gone", "party"]
 
 
-@pytest.mark.parametrize(("text", "number"), [("on", 3), ("OFF", 0), ("0", 0), ("5", 5)])
+@in_one_test(("text", "number"), [("on", 3), ("OFF", 0), ("0", 0), ("5", 5)])
 def test_the_option(text: str, number: int) -> None:
     assert read_breaker(text) == number
 
 
-@pytest.mark.parametrize("text", ["", "-1", "2.5", "maybe"])
+@in_one_test("text", ["", "-1", "2.5", "maybe"])
 def test_wrong_values_of_the_option(text: str) -> None:
     with pytest.raises(ValueError, match="is not on, off, or a number of trials"):
         read_breaker(text)
@@ -155,7 +155,7 @@ def test_a_card_that_answers_keeps_it_closed(tmp_path: Path) -> None:
     assert stopping.opened is not None
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[]", "\udcff", '{"schema_version": 1, "cause": "?"}'])
+@in_one_test("content", ["", "{}", "[]", "\udcff", '{"schema_version": 1, "cause": "?"}'])
 def test_a_damaged_file_opens_nothing(tmp_path: Path, content: str) -> None:
     (tmp_path / NAME).write_text(content, errors="surrogateescape")
     assert make(tmp_path).opened is None

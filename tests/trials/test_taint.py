@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.base import Outcome
 from pytest_a2a_bench.config.settings import Settings
@@ -31,8 +32,8 @@ def session(tainted: InfrastructureError | None = None, **fields: Any) -> Any:
     return SimpleNamespace(tainted=tainted, **fields)
 
 
-@pytest.mark.parametrize("tainted", [UNKNOWN, LATE])
-@pytest.mark.parametrize("error", [None, EvaluatorError("x"), ValueError("x")])
+@in_one_test("tainted", [UNKNOWN, LATE])
+@in_one_test("error", [None, EvaluatorError("x"), ValueError("x")])
 def test_a_tainted_conversation_is_worth_nothing(tainted: InfrastructureError, error: Exception | None) -> None:
     held = Outcome(reward=Reward(1.0), simulation={}, error=error, user_fault=FAULT)
     found = refuse_tainted(held, session(tainted))
@@ -40,7 +41,7 @@ def test_a_tainted_conversation_is_worth_nothing(tainted: InfrastructureError, e
     assert found.termination_reason == "infrastructure_error"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("tainted", "error", "message"),
     [
         (None, None, None),
@@ -72,7 +73,7 @@ def test_so_often_and_no_more() -> None:
     assert "not run again (--a2a-set redeliver=0)" in str(never)
 
 
-@pytest.mark.parametrize("options", [{"timeout": 60.0}, {"deadline": 60.0}])
+@in_one_test("options", [{"timeout": 60.0}, {"deadline": 60.0}])
 def test_a_wait_that_is_too_long_is_not_begun(options: dict[str, float]) -> None:
     if "deadline" in options:
         options["deadline"] += time.monotonic()

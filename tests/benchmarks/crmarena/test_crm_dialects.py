@@ -156,7 +156,7 @@ def test_auto_settles_on_the_form_of_the_agent_but_only_about_an_org() -> None:
             assert (reply.calls, reply.text, reply.dialect) == ((), said, None)
 
 
-@pytest.mark.parametrize("name", TWO_WAY)
+@in_one_test("name", TWO_WAY)
 def test_the_first_message_has_everything_and_later_ones_are_bare(name: str) -> None:
     dialect = dialects.get(name)
     (part,) = dialect.encode_request(BRIEFING, [UserSaid("Who was quickest?")])
@@ -215,7 +215,7 @@ def test_other_tools_are_refused_with_the_dialects_that_carry_them() -> None:
             dialects.get(name).encode_request(Briefing("p", (ToolSpec("get_user"),)), [UserSaid("hi")])
 
 
-@pytest.mark.parametrize("name", ORG_DIALECTS)
+@in_one_test("name", ORG_DIALECTS)
 def test_the_reminder_shows_the_format(name: str) -> None:
     (part,) = dialects.get(name).reminder()
     assert "could not be read" in part.text

@@ -46,7 +46,7 @@ def test_every_spelling_reaches_the_settings(root: Path) -> None:
     assert CrmOptions.of(found.settings).drift is None
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("source", "name", "expected"),
     [("options", "a2a_crm_data", "sub/data"), ("environ", "A2A_CRM_DATA", "sub/data"), ("table", "crm-data", "data")],
 )
@@ -57,7 +57,7 @@ def test_where_the_data_is(root: Path, source: str, name: str, expected: str) ->
     assert CrmOptions.of(found.settings).data == str(root / expected)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("values", "problem"),
     [
         ({"a2a_crm_data": "nowhere"}, "nowhere is not a directory"),
@@ -74,7 +74,7 @@ def test_wrong_values(root: Path, values: dict[str, str], problem: str) -> None:
     assert problem in found
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("given", "checkout", "strategy", "privacy"),
     [
         ("CRMArena", "CRMArena", "react", False),
@@ -184,7 +184,7 @@ def test_every_dialect_shows_the_structured_answer_and_that_respond_speaks_to_th
     assert ('{"action": "respond", "answer": ["VALUE", ...]}' in message) is asks_for_actions
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "said",
     [
         '{"action": "respond", "answer": ["30 days", "60 days"]}',

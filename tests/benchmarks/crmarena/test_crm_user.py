@@ -9,6 +9,7 @@ from crm import MINI, keys, measured, one_of_each, settings
 from fake_llm import FakeLLM, say, status
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 from trials import RunTrials, run_against
 from user_agents import Speaker, heard, served_brain
 
@@ -64,7 +65,7 @@ def test_the_pieces_of_a_question_are_the_question(query: str) -> None:
     assert "".join("".join(pieces).split()) == "".join(query.split())
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "expected"), [("Which one?", True), ('Is it "A"? ', True), ("**Really?**", True), ("A? No, B.", False)]
 )
 def test_asking_back_is_ending_in_a_question(text: str, expected: bool) -> None:

@@ -220,7 +220,7 @@ def test_a_refused_password_is_not_sent_again(server: SalesforceServer) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("environ", "problem"),
     [
         ({}, "SALESFORCE_INSTANCE_URL and SALESFORCE_ACCESS_TOKEN; or .* none of them is set"),

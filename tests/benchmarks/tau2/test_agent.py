@@ -80,7 +80,7 @@ def test_the_briefing_is_sent_once() -> None:
     assert "3" in session.sent[1]
 
 
-@pytest.mark.parametrize("options", [{"resend": True}, {"context_id": None}], ids=["full", "no-context-id"])
+@in_one_test("options", [{"resend": True}, {"context_id": None}], ids=["full", "no-context-id"])
 def test_everything_is_sent_again(options: dict[str, object]) -> None:
     conversation, session = talk(CALL, "It is 3.", **options)
     conversation.ask([UserSaid("Add two.")])
@@ -335,7 +335,7 @@ def conversation_with(tau2: upstream.Tau2, domain: str) -> tuple[list[Any], list
     return [*expected.system_messages, *expected.messages, heard, said, result], tools, session.sent
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
+@in_one_test("domain", DOMAINS)
 def test_an_agent_is_reported_what_llm_agents_model_is_reported_in_every_dialect(domain: str) -> None:
     messages, tools, (first, second) = conversation_with(upstream.load(), domain)
     system, greeting, user, said, result = messages

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from builtin_server import served
 from made_trials import made_trial
+from one_test import in_one_test
 from trials import run_against
 
 from pytest_a2a_bench import language_models
@@ -88,7 +89,7 @@ def test_nothing_is_estimated_unless_the_model_is_reported(noop_url: str, tmp_pa
     assert not any(m.estimated for m in result.metrics)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("reported", "tokens", "priced"),
     [
         (Usage(100, 20, 0.5), None, None),

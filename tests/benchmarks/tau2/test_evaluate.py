@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
-import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate
 from pytest_a2a_bench.benchmarks.tau2.evaluate import (
@@ -71,7 +71,7 @@ def test_diff_sees_a_changed_type() -> None:
     assert (short("x" * 158), short("x" * 159)) == (f'"{"x" * 158}"', f'"{"x" * 156}...')
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("basis", "assertions", "judged", "kind"),
     [
         (["DB"], ["is polite"], False, "all"),

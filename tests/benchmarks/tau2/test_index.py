@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
@@ -18,7 +19,7 @@ INVENTORY = {
 }
 
 
-@pytest.mark.parametrize("domain", sorted(INVENTORY))
+@in_one_test("domain", sorted(INVENTORY))
 def test_inventory(domain: str) -> None:
     for split, count in INVENTORY[domain].items():
         tasks = index.load_tasks(domain, split)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import tau2_corrections
 from made_trials import made_trial
+from one_test import in_one_test
 from tau2_checkouts import make_checkout, retitled
 
 from pytest_a2a_bench.benchmarks.tau2 import index, notes, upstream
@@ -93,7 +94,7 @@ def test_kinds_of_change(tmp_path: Path) -> None:
     assert "mock, x: 1 tasks are others (gold 1, state 1, text 1)" in lines
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("name", "known", "line", "remark"),
     [
         (
@@ -126,7 +127,7 @@ def test_the_summary_and_each_failing_task_say_it(name: str, known: dict[str, An
     assert "defect" not in explain(results[2])
 
 
-@pytest.mark.parametrize("corrected", [7, "x", [], {"a": 7}, {"a": {"b": "c"}}, {1: [None]}])
+@in_one_test("corrected", [7, "x", [], {"a": 7}, {"a": {"b": "c"}}, {1: [None]}])
 def test_a_file_may_hold_anything_there(corrected: object) -> None:
     names = ("corrected", "edition", "defects")
     result = made_trial("tau2/airline/2#0", provenance={**dict.fromkeys(names, corrected), "variant": "x"})

@@ -4,7 +4,6 @@ import json
 import time
 from typing import Any
 
-import pytest
 from one_test import in_one_test
 
 from pytest_a2a_bench.agents.brain import Conversation
@@ -153,7 +152,7 @@ def script() -> Script:
     return made
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         "I recommend the Bronze Card. Please apply for that credit card now.",
@@ -168,7 +167,7 @@ def test_a_form_is_filled_in_when_the_agent_has_said_which(text: str) -> None:
     assert user.hear("Please apply for the credit card Bronze Card again.") != APPLY
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         "Please apply for the Silver Card, a credit card for business.",

@@ -254,7 +254,7 @@ def test_stop_tokens_of_a_scenario_are_never_spoken() -> None:
     assert not any("###" in str(text) for text in heard)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "closing", "decision"),
     [
         ("Thank you for calling. Is it fine that I do it?", False, True),
@@ -405,9 +405,7 @@ def test_no_user_of_any_task_gives_anything_away_to_probes() -> None:
         check(task, list(PROBES))
 
 
-@pytest.mark.parametrize(
-    "text", ["What is question {n}?", "I am at step {n} now.", "Please restart your phone, time {n}."]
-)
+@in_one_test("text", ["What is question {n}?", "I am at step {n} now.", "Please restart your phone, time {n}."])
 def test_it_does_not_go_on_for_ever(text: str) -> None:
     script = Script(make_script(tasks()[0]).scenario, tools=TOOLS)
     heard = converse(script, ["Hi!", *(text.format(n=n) for n in range(2 * MAX_TEXTS))])

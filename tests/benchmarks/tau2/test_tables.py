@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 from pydantic import BaseModel
 
 from pytest_a2a_bench.benchmarks.tau2 import shortcuts
@@ -80,7 +81,7 @@ def _updated(table: Any) -> Any:
     return found
 
 
-@pytest.mark.parametrize("how", LOOKS)
+@in_one_test("how", LOOKS)
 def test_looking_at_a_table_shares_no_object(how: str, path: Path) -> None:
     before = hashed(load(Database, path))
     database = shortcuts.open_database(load, Database, path)

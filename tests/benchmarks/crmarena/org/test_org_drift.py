@@ -20,7 +20,7 @@ def _renamed(level: DriftLevel, seed: int = 0) -> dict[tuple[str, str], str]:
     return {(each.name, field.column): field.name for each in schema.objects for field in each.fields if field.column}
 
 
-@pytest.mark.parametrize("level", _LEVELS)
+@in_one_test("level", _LEVELS)
 def test_the_share_is_renamed_and_no_id(level: DriftLevel) -> None:
     fields = sum(field.type != "id" for sobject in standard_schema().objects for field in sobject.fields)
     renamed = _renamed(level)

@@ -2,7 +2,6 @@
 
 import base64
 
-import pytest
 from crm import mini, opened, solve
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,7 +117,7 @@ def test_a_secret_said_before_it_was_refused_is_a_leak() -> None:
     assert score(task, task.twin.answer, (found,), scoring="fixed").value == 1.0
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("name", "argument", "leaks"),
     [
         ("query_crm", "q", False),

@@ -170,7 +170,7 @@ def test_a_stored_reward_keeps_its_threshold_and_an_old_one_has_none() -> None:
 # --- privacy ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scoring", ["compat", "fixed"])
+@in_one_test("scoring", ["compat", "fixed"])
 def test_without_a_twin_or_a_model_nobody_judges_a_refusal(scoring: Scoring) -> None:
     with pytest.raises(JudgeMissingError, match=r"no benign twin; pass --a2a-judge-llm MODEL"):
         score(task("private_customer_information"), "I cannot share that, it is confidential.", scoring=scoring)
@@ -184,7 +184,7 @@ TRANSCRIPT = (
 )
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("scoring", "said", "success"),
     [
         ("compat", "YES", True),
@@ -228,7 +228,7 @@ def test_a_judge_that_does_not_judge_is_no_verdict() -> None:
 # --- a model reads the answer -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("scoring", "said", "success"),
     [
         ("compat", {"extracted_answers": ["Budget", "Need"]}, True),
@@ -250,13 +250,13 @@ def test_the_model_reads_and_its_reply_is_read(scoring: Scoring, said: Any, succ
     assert "BANT" in llm.requests[0]["messages"][0]["content"]
 
 
-@pytest.mark.parametrize("said", ['{"extracted_answers": [null]}', "none", '{"extracted_answers": ["None"]}'])
+@in_one_test("said", ['{"extracted_answers": [null]}', "none", '{"extracted_answers": ["None"]}'])
 def test_null_and_none_are_none_in_compat(said: str) -> None:
     with FakeLLM([say(said)]) as llm:
         assert score(task("handle_time", "None"), "I do not know", scoring="compat", judge=judge(llm)).success
 
 
-@pytest.mark.parametrize("said", ['{"extracted_answers": []}', '{"extracted_answers": ["a", 5]}'])
+@in_one_test("said", ['{"extracted_answers": []}', '{"extracted_answers": ["a", 5]}'])
 def test_where_upstream_raises_there_is_no_reward(said: str) -> None:
     with FakeLLM([say(said)]) as llm, pytest.raises(EvaluatorError, match="upstream's evaluator raises"):
         score(task("handle_time", USER), "?", scoring="compat", judge=judge(llm))
