@@ -230,7 +230,10 @@ def test_the_command_names_what_the_gateway_breaks(tmp_path: Path, capsys: pytes
         assert run(*arguments, "--waivers", waivers) == 0
         assert run(gateway, "--direct", "http://127.0.0.1:9", "--id", "GW-001") == 2
         assert run(gateway, "--direct", "builtin:oracle") == 2
-        assert "no gateway stands before builtin:oracle" in capsys.readouterr().err
+        assert run(gateway, "--direct", f"{gateway}/") == 2
+        error = capsys.readouterr().err
+        assert "no gateway stands before builtin:oracle" in error
+        assert "is the gateway itself; give its agent's address" in error
 
 
 def test_consequences_of_a_gateway_fault_are_listed_beneath_it(capsys: pytest.CaptureFixture[str]) -> None:

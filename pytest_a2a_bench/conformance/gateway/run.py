@@ -316,6 +316,10 @@ def meet(
     :raises EndpointUnreachableError: if nothing answers at one of them.
     :raises ConfigurationError: if the agent itself has no card to go by.
     """
+    if config.endpoint.rstrip("/") == direct_config.endpoint.rstrip("/"):
+        raise ConfigurationError(
+            f"--direct {redact_url(config.endpoint)} is the gateway itself; give its agent's address"
+        )
     direct = look_at(direct_config, timeout=timeout)
     if direct.problem:
         raise ConfigurationError(f"--direct {redact_url(direct.endpoint)}: {direct.problem}; check that agent first")
