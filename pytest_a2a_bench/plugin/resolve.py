@@ -120,6 +120,8 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
             problems.append(f"{option} and --a2a-endpoint both have an agent {name!r}; give that endpoint another name")
     if settings.colleague_auth_env and not settings.colleague:
         problems.append("colleague-auth-env is for an agent that may be asked: add --a2a-set colleague=NAME=URL")
+    if settings.direct and settings.direct.rstrip("/") == (settings.endpoint or "").rstrip("/"):
+        problems.append("--a2a-direct is the gateway itself, like --a2a-endpoint; give its agent's address")
     if settings.record and settings.replay:
         problems.append("--a2a-record and --a2a-replay exclude each other: what is replayed is recorded already")
     if settings.tools == "mcp" or settings.mcp_bind or settings.mcp_url:

@@ -85,6 +85,7 @@ REFUSED = (
     ("a=URL b=URL --a2a-suite=card", "the protocol is judged on one agent"),
     ("builtin:noop?latency=much", "ERROR: --a2a-endpoint=builtin:noop[?]latency=much: *latency"),
     ("a=URL b=http://127.0.0.1:1", "--a2a-endpoint=a=URL b=http://127.0.0.1:1: b: "),
+    ("http://127.0.0.1:9 --a2a-direct=http://127.0.0.1:9/", "--a2a-direct is the gateway itself, like --a2a-endpoint"),
     ("--a2a-ray=auto", "add -n N"),
     ("--a2a-ray=auto -n2 --a2a-set=ray-runtime-env=no.json", "no.json: cannot be read"),
     ("--a2a-ray=auto -n2 --a2a-set=ray-cpus=0", "'0' is not a number above 0"),
