@@ -60,24 +60,25 @@ def test_events_are_split_where_they_end_however_they_come(events: list[bytes], 
     assert asyncio.run(split()) == events
 
 
-@pytest.mark.parametrize(
-    ("fault", "expected"),
+STREAM = [b"11", b"22", b"33"]
+
+
+@in_one_test(
+    ("fault", "pieces", "is_stream", "expected"),
     [
-        ("", [b"11", b"22", b"33"]),
-        ("duplicate", [b"11", b"11", b"22", b"22", b"33", b"33"]),
-        ("reorder", [b"22", b"11", b"33"]),
-        ("truncate", [b"11", b"22", b"3"]),
-        ("wrong-id", [b"11", b"22", b"33"]),
+        ("", STREAM, True, STREAM),
+        ("duplicate", STREAM, True, [b"11", b"11", b"22", b"22", b"33", b"33"]),
+        ("reorder", STREAM, True, [b"22", b"11", b"33"]),
+        ("truncate", STREAM, True, [b"11", b"22", b"3"]),
+        ("wrong-id", STREAM, True, STREAM),
+        # What does not fit changes nothing.
+        ("reorder", [b"1"], True, [b"1"]),
+        ("duplicate", [b"1"], False, [b"1"]),
+        ("truncate", [], True, []),
     ],
 )
-def test_a_stream_is_distorted(fault: str, expected: list[bytes]) -> None:
-    assert distort(fault, [b"11", b"22", b"33"], is_stream=True) == expected
-
-
-def test_a_distortion_that_does_not_fit_changes_nothing() -> None:
-    assert distort("reorder", [b"1"], is_stream=True) == [b"1"]
-    assert distort("duplicate", [b"1"], is_stream=False) == [b"1"]
-    assert distort("truncate", [], is_stream=True) == []
+def test_an_answer_is_distorted(fault: str, pieces: list[bytes], is_stream: bool, expected: list[bytes]) -> None:
+    assert distort(fault, pieces, is_stream=is_stream) == expected
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -334,14 +333,6 @@ def test_a_port_in_use_is_reported() -> None:
 ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
 
 
-def message() -> dict[str, Any]:
-    said = {"messageId": uuid.uuid4().hex, "role": "ROLE_USER", "parts": [{"text": "hello"}]}
-    return {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": said}}
-
-
-V10 = {"A2A-Version": "1.0"}
-
-
 @pytest.fixture
 def processes() -> Iterator[list[subprocess.Popen[str]]]:
     started: list[subprocess.Popen[str]] = []
@@ -370,13 +361,14 @@ def test_the_command_injects_faults_and_sums_up(
     assert found
     url = httpx.get(found[1]).json()["supportedInterfaces"][0]["url"]
     assert found[1].startswith(url)
-    sent = message()
-    answer = httpx.post(url, json=sent, headers=V10)
+    said = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
+    sent = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": said}}
+    answer = httpx.post(url, json=sent, headers={"A2A-Version": "1.0"})
     process.send_signal(number)
     out, errors = process.communicate()
 
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
-    assert (process.returncode, out) == (0, f"request 1: 429 (SendMessage {sent['params']['message']['messageId']})\n")
+    assert (process.returncode, out) == (0, "request 1: 429 (SendMessage m-1)\n")
     assert errors == "chaos: 1 requests, 1 faults (429 1)\n"
 
 

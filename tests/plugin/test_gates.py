@@ -201,17 +201,14 @@ def test_gates_that_nothing_was_judged_for_do_not_pass(desk: Bench) -> None:
     assert "a2a: no trial was evaluated: these results say nothing about the agent" in result.stdout.str()
 
 
-def test_setup_alone_has_no_verdict(desk: Bench) -> None:
+def test_missed_needs_a_run_that_missed_something_and_setup_alone_is_none(desk: Bench) -> None:
+    desk.tasks("ok")
     desk("--setup-only")
     assert log_of(desk)
     assert not (desk.path / "a2a-results" / "verdict.json").exists()
-
-
-def test_missed_needs_a_run_that_missed_something(desk: Bench) -> None:
     desk.refused("--a2a-missed").fnmatch_lines(
         ["ERROR: --a2a-missed: *verdict.json is not there: no run has ended in this*"]
     )
-    desk.tasks("ok")
     assert desk().ret == 0
     result = desk("--a2a-missed")
     assert result.ret == 5
@@ -232,6 +229,7 @@ def test_last_failed_knows_errors_and_no_misses(desk: Bench) -> None:
 
 
 def test_tiers(desk: Bench) -> None:
+    desk.tasks("ok-a ok-b ok-c bad-d")
     assert desk("--a2a-min-pass=0.9?").ret == 0
     [advisory] = [g for g in verdict_of(desk)["gates"] if g["name"] == "min_pass"]
     assert (advisory["verdict"], advisory["tier"], advisory["failed"]) == ("failed", "advisory", False)

@@ -145,8 +145,19 @@ REFUSED = (
     # Recordings.
     ("--a2a-replay=nowhere", "--a2a-replay: *nowhere holds no cassettes: it has no agent.json"),
     ("http://127.0.0.1:9 --a2a-replay=a --a2a-record=b", "--a2a-record and --a2a-replay exclude each other"),
+    # Damaged files.
+    ("--a2a-baseline=deep.json", "ERROR: *deep.json*; "),
+    ("--a2a-missed", "ERROR: *a2a-results/verdict.json*; "),
+    ("--a2a-replay=tapes", "ERROR: *tapes/agent.json*; "),
 )
 """Options of a run on tau2's mock domain, the endpoints among them without their option's name, and the refusal."""
+
+DAMAGES = {
+    "deep.json": b'{"a": ' + b"[" * 100_000,
+    "a2a-results/verdict.json": b"null",
+    "tapes/agent.json": b"\x89PNG\x00\xff",
+}
+"""A file that is damaged in each of three ways."""
 
 
 @in_one_test(("options", "says"), REFUSED)
@@ -155,6 +166,9 @@ def test_wrong_options_are_refused_in_a_line(bench: Bench, noop_url: str, option
     (bench.path / "file").touch()
     (bench.path / "wrong.env").write_text("A=b\nsk-secret\n")
     (bench.path / "wrong.toml").write_text('slwo = "wait"\n[[waiver]]\nid = "NOPE-1"\nreason = ""\n')
+    for name, damage in DAMAGES.items():
+        (bench.path / name).parent.mkdir(exist_ok=True)
+        (bench.path / name).write_bytes(damage)
     endpoints = [o.replace("URL", noop_url) for o in options.split() if not o.startswith(("-", "a2a/"))]
     given = [o for o in options.split() if o.startswith(("-", "a2a/"))]
     if not any(o.startswith(("--a2a-suite", "a2a/")) for o in given):
@@ -417,30 +431,6 @@ def test_a_signal_ends_the_wait_for_the_page_after_the_summary(bench: Bench, num
 def _status(url: str, query: str = "") -> dict[str, Any]:
     with urlopen(f"{url}status?page=test{query}") as answer:
         return dict(json.load(answer))
-
-
-# Damaged files behind options: one line, pytest's exit code for a wrong usage, and no request to the agent.
-
-
-DAMAGES = {"deep": b'{"a": ' + b"[" * 100_000, "null": b"null", "binary": b"\x89PNG\x00\xff"}
-
-
-@in_one_test(
-    ("damage", "option", "name"),
-    [
-        ("deep", "--a2a-baseline=b.json", "b.json"),
-        ("null", "--a2a-missed", "a2a-results/verdict.json"),
-        ("binary", "--a2a-replay=tapes", "tapes/agent.json"),
-    ],
-)
-def test_a_damaged_file_is_a_usage_error(desk: Bench, damage: str, option: str, name: str) -> None:
-    path = desk.path / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(DAMAGES[damage])
-    [said] = [line for line in desk.refused(option).lines if line.startswith("ERROR: ")]
-    assert name in said
-    assert "; " in said
-    assert log_of(desk) == []
 
 
 def test_damaged_results_are_held_again_and_said(desk: Bench) -> None:

@@ -151,20 +151,17 @@ def test_trouble_of_an_agent_that_is_there_is_reported_of_each_trial(desk: Bench
     desk(f"--a2a-set=breaker={option}").assert_outcomes(errors=7)
 
 
-def test_a_rerun_holds_nothing_more(desk: Bench) -> None:
+def test_neither_a_rerun_nor_an_expected_failure_hides_it(desk: Bench) -> None:
     pytest.importorskip("pytest_rerunfailures")
     desk.tasks("refused ok")
     assert desk("-ppytest_rerunfailures", "--reruns=2", "--junitxml=j.xml").ret == 1
     assert log_of(desk) == ["refused"]
     assert kinds(desk.path / "j.xml")["test_desk[refused-t0]"] == ["error"]
-
-
-def test_an_expected_failure_hides_nothing(desk: Bench) -> None:
-    desk.tasks("refused ok")
+    desk.tasks("refused-b ok")
     desk.makepyfile(test_desk=EXPECTED_TO_FAIL)
     result = desk()
     assert result.ret == 1
-    assert OPEN in result.stdout.str()
+    assert OPEN.replace("refused", "refused-b") in result.stdout.str()
 
 
 @pytest.mark.usefixtures("litellm")

@@ -43,24 +43,6 @@ def test_a_run_is_a_line_and_comes_back_as_it_was(tmp_path: Path) -> None:
     assert len(history.read(path)) == 3
 
 
-def test_known_costs_are_in_the_history(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    one, two = entry(1, a=(4, 4)), replace(entry(2, a=(4, 4)), cost_usd=0.0131)
-    assert not [line for line in shown(one) if "cost" in line]
-    assert "a conversation cost: - $0.0131" in shown(one, two)
-    for each in (one, two):
-        history.append(path, each)
-    assert history.read(path) == [one, two]
-    first, second, *_ = command("compare", "--history", path).out.splitlines()
-    assert "$" not in first
-    assert second.endswith("  $0.0131 each")
-    # A line of an earlier version has none.
-    path.write_text(
-        json.dumps({k: v for k, v in json.loads(path.read_text().splitlines()[0]).items() if k != "cost_usd"})
-    )
-    assert history.read(path) == [one]
-
-
 def test_a_directory_has_a_file_for_each(tmp_path: Path) -> None:
     runs = [entry(n, a=(n, 9)) for n in range(1, 9)]
     with ThreadPoolExecutor(8) as pool:
@@ -99,15 +81,27 @@ def test_regressed_and_flaky_tasks_of_runs_measured_alike() -> None:
     ]
 
 
-def test_the_command_lists_them(tmp_path: Path) -> None:
+def test_the_command_lists_them_and_known_costs(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     assert "there is no run in it" in command("compare", "--history", path, code=2).err
-    history.append(path, entry(1, a=(4, 4)))
-    history.append(path, entry(2, a=(0, 4)))
+    one, two = entry(1, a=(4, 4)), replace(entry(2, a=(0, 4)), cost_usd=0.0131)
+    assert not [line for line in shown(one) if "cost" in line]
+    assert "a conversation cost: - $0.0131" in shown(one, two)
+    for each in (one, two):
+        history.append(path, each)
+    assert history.read(path) == [one, two]
     first, second, *message = command("compare", "--history", path).out.splitlines()
     assert first == "2026-11-01T10:00:00+00:00  1.000  4/4  pass  c1  desk"
     assert second.startswith("2026-11-02")
-    assert message[1] == "went bad: mock/a since 2026-11-02 c2 (good in 2026-11-01 c1)"
+    assert second.endswith("  $0.0131 each")
+    assert message[1:] == [
+        "a conversation cost: - $0.0131",
+        "went bad: mock/a since 2026-11-02 c2 (good in 2026-11-01 c1)",
+    ]
+    # A line of an earlier version has no cost.
+    line = json.loads(path.read_text().splitlines()[0])
+    path.write_text(json.dumps({name: value for name, value in line.items() if name != "cost_usd"}))
+    assert history.read(path) == [one]
     path.write_text("{}\n")
     assert command("compare", "--history", path, code=2).err.startswith(
         f"a2a-bench: {path}:1 is no run of a history that this version reads"
