@@ -303,27 +303,38 @@ def test_a_stream_that_stalls_without_a_task_says_so(
 # --- connections that were forgotten ---
 
 
-@pytest.mark.parametrize("kind", ["silence", "in a body", "in a stream"])
-@pytest.mark.parametrize("limit", ["timeout", "read_timeout"])
-def test_a_connection_that_timed_out_is_not_used_again(serve: Serve, connect: Connect, kind: str, limit: str) -> None:
+FORGOTTEN = {
+    "silence": b"",
+    "in a body": b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{",
+    "in a stream": b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 500\r\n\r\n: hello\n\n",
+}
+
+
+@pytest.mark.parametrize(("limit", "told"), [("timeout", "longer than 3 s"), ("read_timeout", "no byte for 3 s")])
+def test_a_connection_that_timed_out_is_not_used_again(serve: Serve, connect: Connect, limit: str, told: str) -> None:
     over = threading.Event()
 
-    def forgotten(request: Request) -> Iterator[bytes]:
-        if kind == "in a body":
-            yield b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
-        if kind == "in a stream":
-            yield b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 500\r\n\r\n: hello\n\n"
-        over.wait(60)
+    def forgetting(said: bytes) -> Callable[[Request], Iterator[bytes]]:
+        def answer(_: Request) -> Iterator[bytes]:
+            if said:
+                yield said
+            over.wait(60)
 
-    agent = serve(scripted(fine, forgotten, fine))
-    connection = connect(agent.url, **{limit: 3.0})  # in which a busy machine gives the other answers
-    assert say(connection).text == "fine"
-    with pytest.raises(TurnTimeoutError, match="longer than 3 s" if limit == "timeout" else "no byte for 3 s"):
-        say(connection)
-    for _ in range(3):
-        assert say(connection).text == "fine"
+        return answer
+
+    agents = [serve(scripted(fine, forgetting(said), fine)) for said in FORGOTTEN.values()]
+    # In these seconds a busy machine gives the other answers.
+    connections = [connect(agent.url, **{limit: 3.0}) for agent in agents]
+    assert [say(connection).text for connection in connections] == ["fine"] * len(FORGOTTEN)
+    turns = [connection.session().begin(HELLO) for connection in connections]
+    for turn in turns:
+        with pytest.raises(TurnTimeoutError, match=told):
+            turn.result(60)
+    for connection in connections:
+        assert [say(connection).text for _ in range(3)] == ["fine"] * 3
     over.set()
-    used = [r.connection for r in agent.messages]
-    # The card's connection was still good for the first message, and the next ones share a new one.
-    assert used[1] not in used[2:]
-    assert used[2] == used[3] == used[4]
+    for kind, agent in zip(FORGOTTEN, agents, strict=True):
+        used = [r.connection for r in agent.messages]
+        # The card's connection was still good for the first message, and the next ones share a new one.
+        assert used[1] not in used[2:], kind
+        assert used[2] == used[3] == used[4], kind

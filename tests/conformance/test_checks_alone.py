@@ -553,7 +553,8 @@ def test_an_agent_that_does_not_stream_is_asked_for_no_stream_of_another_users()
     assert asked == ["SendMessage"]
 
 
-def test_a_stream_without_events_is_watched_once_more() -> None:
+def test_a_stream_without_events_is_watched_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "_LATER_SECONDS", 0.01)
     shown, silent = stream(GOING_ON, ended=True), stream(ended=True)
     begun: list[str] = []
 
