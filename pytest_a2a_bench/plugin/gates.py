@@ -127,10 +127,10 @@ class Gatekeeper:
         if not self._has_something_to_judge(thresholds, cut_short=cut_short):
             return
         trials = self._trials(cut_short)
-        self.verdict = judge_run(trials, thresholds, self.run.settings, self.run.services.baseline)
-        if self._early is not None:
-            notes = (*self.verdict.notes, *self._early.notes)
-            self.verdict = dataclasses.replace(self.verdict, notes=notes)
+        verdict = judge_run(trials, thresholds, self.run.settings, self.run.services.baseline)
+        early = self._early.notes if self._early is not None else ()
+        news = describe_quarantine(self.run.plan.quarantine, trials.results, registry.group_names())
+        self.verdict = dataclasses.replace(verdict, notes=(*verdict.notes, *early, *news))
         # Trials that no gate counts fail as items, and the gate would tell it twice, unless some were shown as misses.
         self._log(
             session,
@@ -287,7 +287,7 @@ class Gatekeeper:
     # -- the table --
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Write the verdict, where a gate was asked for, an item was excused or a quarantine has news."""
+        """Write the verdict, where a gate was asked for, an item was excused or there is something to note."""
         silent = self.config.get_verbosity() < -1 or self.config.getoption("no_summary")
         excused = terminalreporter.stats.get("missed", [])
         if not silent:
@@ -295,19 +295,14 @@ class Gatekeeper:
                 say(terminalreporter, f"a2a: {line}")
         if silent or self.verdict is None:
             return
-        news = self._news() if self.config.get_verbosity() >= 0 else []
-        if not (self._is_gated or excused or self.verdict.notes or news):
+        if not (self._is_gated or excused or self.verdict.notes):
             return
         failed = self.verdict.failed or bool(self.verdict.errors)
         asked = failed or any(gate.may_fail for gate in self.verdict.gates)
         outcome = self.verdict.outcome if asked else "no gate was asked for"
         terminalreporter.write_sep("=", f"a2a verdict: {outcome}", red=failed, green=asked and not failed)
-        for line in (*self._lines(terminalreporter._tw.fullwidth, excused), *news):
+        for line in self._lines(terminalreporter._tw.fullwidth, excused):
             say(terminalreporter, line)
-
-    def _news(self) -> list[str]:
-        entries = self.run.plan.quarantine
-        return list(describe_quarantine(entries, self.reporting.results(), registry.group_names())) if entries else []
 
     def _empty_lines(self) -> Iterator[str]:
         """Explain why nothing ran, if pytest has not said so."""

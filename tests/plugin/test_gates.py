@@ -292,6 +292,7 @@ def test_quarantined_misses_fail_nothing_and_count_in_no_rate_until_the_day(desk
     assert result.ret == 1
     ended = "the quarantine of desk/front/bad-* ended on 2020-01-31: it counts again"
     assert ended in result.outlines
+    assert ended in verdict_of(desk)["notes"]
     # The judge of merged shards says so, too.
     assert ended in command("gate", "--quarantine", "q.toml", "--min-pass", "0.1").out
     assert ended in verdict_of(desk)["notes"]
