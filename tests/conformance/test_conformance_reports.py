@@ -102,7 +102,7 @@ def test_text_shows_the_requirement_the_wire_and_the_command() -> None:
     assert "FAILED GET-001" not in text
 
 
-def test_the_matrix_has_groups_and_bindings() -> None:
+def test_the_matrix_has_groups_and_bindings_and_keeps_versions_apart() -> None:
     assert findings.matrix_cells(MIXED.rows) == [
         ["group", "card", "JSONRPC", "GRPC"],
         ["send", "", "1/3 1 failed 1 warned", ""],
@@ -110,9 +110,6 @@ def test_the_matrix_has_groups_and_bindings() -> None:
         ["get-task", "", "0/1 1 waived", "1/1"],
         ["card", "0/1 1 error", "", ""],
     ]
-
-
-def test_the_matrix_keeps_versions_apart() -> None:
     rows = report(result("passed"), result("failed", version="0.3")).rows
     assert [row[0] for row in findings.matrix_cells(rows)] == ["group", "send (1.0)", "send (0.3)"]
     assert [(c.version, c.verdict) for c in compliance(rows)] == [
@@ -307,7 +304,7 @@ def row(id: str, status: Status) -> CheckRow:
     return CheckRow(id, "validation", "MUST", "1.0", "JSONRPC", status)
 
 
-def test_an_agent_that_breaks_what_an_sdk_breaks_is_on_that_sdk() -> None:
+def test_an_agent_that_breaks_what_an_sdk_breaks_is_on_that_sdk_even_if_its_option_ends_one_deviation() -> None:
     rows = [row("SEND-009", "warned"), *(row(id, "failed") for id in ("VAL-006", "VAL-010", "VER-004", "MT-001"))]
     sdk = sdk_of([*rows, row("LIST-013", "skipped"), row("VER-001", "passed")])
     assert sdk is not None
@@ -316,9 +313,6 @@ def test_an_agent_that_breaks_what_an_sdk_breaks_is_on_that_sdk() -> None:
     assert "not yours" in first
     assert [line.split(":")[0].strip() for line in known] == ["SEND-009", "VAL-006", "VAL-010", "VER-004"]
     assert "a2a-python/issues/1204" in known[-1]
-
-
-def test_an_sdk_whose_option_ends_one_deviation_is_that_sdk_still() -> None:
     broken = [row(id, "failed") for id in ("VAL-006", "VAL-010", "VER-004")]
     sdk = sdk_of([*broken, row("SEND-009", "passed"), row("PUSH-018", "passed")])
     assert sdk is not None

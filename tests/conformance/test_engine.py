@@ -311,7 +311,7 @@ def test_rest_spelling(name: str, params: dict[str, Any], expected: tuple[Any, .
     assert len(OPERATIONS) == 11
 
 
-def test_errors_read_alike() -> None:
+def test_errors_read_alike_and_without_details_are_known_by_status() -> None:
     rpc = read_rpc_error({"code": -32001, "message": "no", "data": [INFO]}, 200)
     rest = read_rest_error({"error": {"code": 404, "status": "NOT_FOUND", "message": "no", "details": [INFO]}}, 404)
     grpc = read_grpc_error("NOT_FOUND", "no", [INFO])
@@ -319,8 +319,6 @@ def test_errors_read_alike() -> None:
     assert {e.reason for e in (rpc, rest, grpc)} == {"TASK_NOT_FOUND"}
     assert not any(e.may_be("UnsupportedOperationError") for e in (rpc, rest, grpc))
 
-
-def test_errors_without_details_are_known_by_status() -> None:
     assert read_rest_error({"title": "x"}, 404).may_be("TaskNotFoundError")
     # 0.3 has no table of HTTP statuses, and JSONRPCError for all transports.
     told = {"code": -32003, "message": "no"}

@@ -450,25 +450,18 @@ def tools_of(reply: dict[str, Any]) -> list[ToolSpec]:
     ]
 
 
+@pytest.mark.parametrize("name", ["auto", "tool_call", "agentbeats", "sierra", "data"])
 @in_one_test("reply", CORPUS, ids=lambda r: r["name"])
-def test_decoding_of_replies(reply: dict[str, Any]) -> None:
-    decoded = dialects.get("auto").decode_reply(parts_of(reply), tools_of(reply))
+def test_every_dialect_carries_out_the_same(name: str, reply: dict[str, Any]) -> None:
+    decoded = dialects.get(name).decode_reply(parts_of(reply), tools_of(reply))
     found = [[c.name, c.arguments] for c in decoded.calls]
     assert json.dumps(found) == json.dumps(json.loads(reply.get("calls", "[]")))
     assert decoded.unreadable is (reply["comes"] == "reminded")
     assert bool(found) is (reply["comes"] == "calls")
-    if not found:
-        assert decoded.text == reply.get("says", "\n".join(reply["texts"]))
-    assert [f.rule for f in decoded.findings] == reply["findings"]
-
-
-@pytest.mark.parametrize("name", ["tool_call", "agentbeats", "sierra", "data"])
-def test_every_dialect_carries_out_the_same(name: str) -> None:
-    for reply in CORPUS:
-        decoded = dialects.get(name).decode_reply(parts_of(reply), tools_of(reply))
-        found = [[c.name, c.arguments] for c in decoded.calls]
-        assert json.dumps(found) == json.dumps(json.loads(reply.get("calls", "[]"))), reply["name"]
-        assert decoded.unreadable is (reply["comes"] == "reminded"), reply["name"]
+    # What else is said of it depends on the dialect.
+    if name == "auto":
+        assert found or decoded.text == reply.get("says", "\n".join(reply["texts"]))
+        assert [f.rule for f in decoded.findings] == reply["findings"]
 
 
 def test_tools_as_a_list_for_readers() -> None:
