@@ -17,7 +17,6 @@ from span_receiver import attributes, span_receiver
 from pytest_a2a_bench.assessor.monitoring import JsonFormatter, Monitor
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, context_of
-from pytest_a2a_bench.tracing.otel import open_tracing
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 CONTEXT = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "vendor=1"}
@@ -68,6 +67,8 @@ def test_without_opentelemetry_the_callers_context_is_handed_on(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_spans_are_part_of_the_callers_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pytest_a2a_bench.tracing.otel import open_tracing
+
     with span_receiver() as spans, raw_agent(saying(SAID)) as agent:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", spans.url)
         monkeypatch.delenv("TRACEPARENT", raising=False)

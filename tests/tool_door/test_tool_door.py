@@ -19,7 +19,6 @@ from pytest_a2a_bench.model import ToolAccess, ToolCall, ToolSpec
 from pytest_a2a_bench.model.messages import Bounds
 from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.tool_door import NOT_YOUR_TURN, OVER, OVER_META, Answer, ToolQueue
-from pytest_a2a_bench.tool_door.server import open_tool_queue
 
 WHO = ToolSpec("who", "Says whose tool_queue this is.", {"type": "object", "properties": {"n": {"type": "integer"}}})
 MODERN = "2026-07-28"
@@ -27,12 +26,19 @@ LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
+def open_tool_queue(place: BindAddress = LOOPBACK, bounds: Bounds | None = None) -> ToolQueue:
+    # MCP's library takes half a second to import: not while modules are collected, which each process of a run does.
+    from pytest_a2a_bench.tool_door import server
+
+    return server.open_tool_queue(place, bounds or Bounds())
+
+
 class Trial:
     """A trial whose conversation answers each call by its own name, for as long as it lasts."""
 
     def __init__(self, name: str, place: BindAddress = LOOPBACK, bounds: Bounds | None = None) -> None:
         self.name = name
-        self.tool_queue: ToolQueue = open_tool_queue(place, bounds or Bounds())
+        self.tool_queue = open_tool_queue(place, bounds)
         self.tool_queue.tools = (WHO,)
         self.calls: list[ToolCall] = []
         self.tool_queue.begin_turn()
@@ -66,7 +72,6 @@ def trials(count: int = 1, **options: Any) -> Iterator[list[Trial]]:
 
 @contextlib.asynccontextmanager
 async def client_of(access: ToolAccess, mode: str = "auto") -> Any:
-    # Not while modules are collected, which each process of a run does.
     import httpx2
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
@@ -178,7 +183,7 @@ def test_a_call_that_waits_is_answered_when_the_trial_ends() -> None:
         await asyncio.to_thread(tool_queue.close)
         return await task
 
-    tool_queue = open_tool_queue(LOOPBACK, Bounds())
+    tool_queue = open_tool_queue()
     tool_queue.begin_turn()  # and nobody takes anything
     result = asyncio.run(main(tool_queue))
     tool_queue.forget()
@@ -190,7 +195,7 @@ def test_between_turns_a_call_is_refused() -> None:
         async with client_of(access) as client:
             return await client.call_tool("who", {})
 
-    tool_queue = open_tool_queue(LOOPBACK, Bounds())
+    tool_queue = open_tool_queue()
     result = asyncio.run(use(tool_queue.access))
     tool_queue.close()
     tool_queue.forget()
@@ -264,7 +269,7 @@ def test_lone_surrogates_in_arguments_are_replaced() -> None:
 
 
 def test_the_token_is_hidden_until_the_trial_is_stored() -> None:
-    tool_queue = open_tool_queue(LOOPBACK, Bounds())
+    tool_queue = open_tool_queue()
     text = f"see {tool_queue.access.token}"
     assert KNOWN.hide(text) == "see ***"
     assert tool_queue.access.token not in repr(tool_queue.access)
@@ -286,4 +291,4 @@ def test_an_agent_elsewhere_calls_it_by_the_name_it_was_given() -> None:
             inside = ToolAccess(f"http://127.0.0.1:{port}{passed}", access.token)
             assert post(inside, Host="bench.example").status_code == 200
         with pytest.raises(ConfigurationError, match=rf"cannot listen on 127.0.0.1:{port}: .*mcp-bind"):
-            open_tool_queue(BindAddress("127.0.0.1", port), Bounds())
+            open_tool_queue(BindAddress("127.0.0.1", port))

@@ -1,15 +1,14 @@
 """What an agent is told of the span that it works for."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanContext
 from threaded_http import Handler, HttpServer
 
@@ -17,16 +16,28 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.errors import InfrastructureError
 from pytest_a2a_bench.model import Part
-from pytest_a2a_bench.tracing.otel import OtelTracing
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    from pytest_a2a_bench.tracing.otel import OtelTracing
 
 
 @pytest.fixture
 def spans() -> InMemorySpanExporter:
+    # Not while modules are collected, which each process of a run does.
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
     return InMemorySpanExporter()
 
 
 @pytest.fixture
 def tracing(spans: InMemorySpanExporter) -> OtelTracing:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+    from pytest_a2a_bench.tracing.otel import OtelTracing
+
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(spans))
     return OtelTracing(provider, owned=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -22,7 +23,10 @@ from pytest_a2a_bench.errors import AuthenticationError, ConfigurationError, Quo
 from pytest_a2a_bench.redact import KNOWN
 from pytest_a2a_bench.trials.stopping import Breaker, cause_of
 
-pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
+# Not imported while modules are collected, which each process of a run does.
+pytestmark = pytest.mark.skipif(
+    find_spec("simple_salesforce") is None, reason="the extra [salesforce] is not installed"
+)
 
 
 @pytest.fixture(scope="module")
