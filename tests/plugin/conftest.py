@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from importlib.metadata import entry_points
+from types import ModuleType
 from typing import Any
 
 import pluggy
@@ -37,15 +38,19 @@ upstream.load()
 
 
 @functools.cache
-def has_fixtures(module: str) -> bool:
-    return any(type(member) is FixtureFunctionDefinition for member in vars(sys.modules[module]).values())
+def fixtures_of(module: str) -> ModuleType:
+    """Return a module with the fixtures of one of pytest's, and nothing else."""
+    found = ModuleType(module)
+    members = vars(sys.modules[module]).items()
+    vars(found).update({name: member for name, member in members if type(member) is FixtureFunctionDefinition})
+    return found
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _runs_look_once_for_what_stays_the_same() -> Iterator[None]:
-    """Let runs in this process know which plugins are installed, and which of pytest's own modules have fixtures.
+    """Let runs in this process know which plugins are installed, and which fixtures pytest itself has.
 
-    To find it anew is a quarter of a short run.
+    To find it anew is a third of a short run.
     """
     load, parse = PytestPluginManager.load_setuptools_entrypoints, FixtureManager.parsefactories
     installed = {point.name for point in entry_points(group="pytest11")}
@@ -53,14 +58,17 @@ def _runs_look_once_for_what_stays_the_same() -> Iterator[None]:
     def load_if_there(manager: PytestPluginManager, group: str, name: str | None = None) -> int:
         return load(manager, group, name) if name is None or name in installed else 0
 
-    def parse_if_any(manager: FixtureManager, *args: Any, **kwargs: Any) -> None:
-        name = getattr(kwargs.get("holder", args[0] if args else None), "__name__", "")
-        if not name.startswith("_pytest.") or has_fixtures(name):
+    def parse_few(manager: FixtureManager, *args: Any, **kwargs: Any) -> None:
+        # Where an earlier pytest gives it no name, all is looked at.
+        holder = kwargs.get("holder")
+        if isinstance(holder, ModuleType) and holder.__name__.startswith("_pytest."):
+            parse(manager, *args, **{**kwargs, "holder": fixtures_of(holder.__name__)})
+        elif not type(holder).__module__.startswith("_pytest."):  # its plugins that are objects have none
             parse(manager, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PytestPluginManager, "load_setuptools_entrypoints", load_if_there)
-        patch.setattr(FixtureManager, "parsefactories", parse_if_any)
+        patch.setattr(FixtureManager, "parsefactories", parse_few)
         # Which each run's first line has: asked for, it is read from the metadata.
         patch.setattr("pluggy.__version__", pluggy.__version__, raising=False)
         yield
