@@ -21,7 +21,7 @@ from one_test import in_one_test
 from raw_agent import Answer, Handler, Request, raw_agent, response, stream_head
 
 import pytest_a2a_bench
-from pytest_a2a_bench.a2a.card import CARD_PATH, AgentCard, load_card
+from pytest_a2a_bench.a2a.card import CARD_PATH, load_card
 from pytest_a2a_bench.chaos import Draws, Faults, main, proxy_before
 from pytest_a2a_bench.errors import ConfigurationError
 
@@ -66,10 +66,6 @@ class Scene:
     card_url: str
     faults: Faults
     injected: list[tuple[int, str]]
-
-    async def card(self) -> AgentCard:
-        async with httpx.AsyncClient() as client:
-            return load_card((await client.get(self.card_url)).content, self.card_url)
 
 
 @contextlib.asynccontextmanager
@@ -276,8 +272,8 @@ def test_cards_are_hit_only_if_asked() -> None:
 
 def test_the_card_names_the_proxy_alone_and_is_not_signed() -> None:
     async def run() -> None:
-        async with behind_faults({}) as scene:
-            card = await scene.card()
+        async with behind_faults({}) as scene, httpx.AsyncClient() as client:
+            card = load_card((await client.get(scene.card_url)).content, scene.card_url)
             assert [i.url for i in card.interfaces] == [scene.url, f"{scene.url}rest"]
             assert "signatures" not in card.raw
 

@@ -105,23 +105,22 @@ class TestImage:
         assert set(install.split("[")[1].split("]")[0].split(",")) <= set(extras)
 
 
-class TestCompose:
-    def test_services_are_contained_and_their_commands_are_ours(self, stub: Path) -> None:
-        whole = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-        services = whole["services"]
-        assert set(services) == {"assessor", "agent", "once"}
-        for name, service in services.items():
-            assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"]), name
-            parsed(arguments_of(stub, ENTRYPOINT, *service["command"], **service.get("environment", {})))
-        # Without tokens, it is for this machine alone.
-        assert all(port.startswith("127.0.0.1:") for port in services["assessor"]["ports"])
-        assert services["assessor"]["build"]["dockerfile"] == "deploy/Dockerfile"
-        asked = parsed(services["once"]["command"])
-        assert (asked.assessor, asked.once) == ("http://assessor:9009", "http://agent:9019")
-        assert asked.request == ["domain=airline", "max_tasks=5", "tag_trials=true"]
-        named = {volume.partition(":")[0] for volume in services["assessor"]["volumes"]}
-        assert named == set(whole["volumes"])
-        assert_known(services["assessor"]["environment"])
+def test_services_of_compose_are_contained_and_their_commands_are_ours(stub: Path) -> None:
+    whole = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    services = whole["services"]
+    assert set(services) == {"assessor", "agent", "once"}
+    for name, service in services.items():
+        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"]), name
+        parsed(arguments_of(stub, ENTRYPOINT, *service["command"], **service.get("environment", {})))
+    # Without tokens, it is for this machine alone.
+    assert all(port.startswith("127.0.0.1:") for port in services["assessor"]["ports"])
+    assert services["assessor"]["build"]["dockerfile"] == "deploy/Dockerfile"
+    asked = parsed(services["once"]["command"])
+    assert (asked.assessor, asked.once) == ("http://assessor:9009", "http://agent:9019")
+    assert asked.request == ["domain=airline", "max_tasks=5", "tag_trials=true"]
+    named = {volume.partition(":")[0] for volume in services["assessor"]["volumes"]}
+    assert named == set(whole["volumes"])
+    assert_known(services["assessor"]["environment"])
 
 
 def assert_known(names: Any) -> None:
@@ -133,27 +132,26 @@ def assert_known(names: Any) -> None:
         assert re.search(rf"\$\{{{name}:?-", script), name
 
 
-class TestKubernetes:
-    def test_it_is_one_instance_that_is_not_root_and_is_asked_how_it_is(self, stub: Path) -> None:
-        found = {one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())}
-        assert set(found) == {"Deployment", "PersistentVolumeClaim", "Service"}
-        spec = found["Deployment"]["spec"]
-        pod = spec["template"]["spec"]
-        (container,) = pod["containers"]
-        assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
-        assert pod["securityContext"]["runAsUser"] == 10001
-        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
-        assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
-        volumes = {volume["name"] for volume in pod["volumes"]}
-        assert {mount["name"] for mount in container["volumeMounts"]} == volumes
-        claim = next(v["persistentVolumeClaim"]["claimName"] for v in pod["volumes"] if "persistentVolumeClaim" in v)
-        assert claim == found["PersistentVolumeClaim"]["metadata"]["name"]
-        assert found["Service"]["spec"]["selector"] == spec["template"]["metadata"]["labels"]
-        environ = {one["name"]: one.get("value", "alice=t0ken-canary-1234") for one in container["env"]}
-        assert_known(environ)
-        read = parsed(arguments_of(stub, ENTRYPOINT, *container["args"], **environ))
-        assert read.auth_env == "A2A_BENCH_TOKENS"
-        assert read.port == container["ports"][0]["containerPort"] == 9009
+def test_kubernetes_has_one_instance_that_is_not_root_and_is_asked_how_it_is(stub: Path) -> None:
+    found = {one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())}
+    assert set(found) == {"Deployment", "PersistentVolumeClaim", "Service"}
+    spec = found["Deployment"]["spec"]
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert pod["securityContext"]["runAsUser"] == 10001
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == volumes
+    claim = next(v["persistentVolumeClaim"]["claimName"] for v in pod["volumes"] if "persistentVolumeClaim" in v)
+    assert claim == found["PersistentVolumeClaim"]["metadata"]["name"]
+    assert found["Service"]["spec"]["selector"] == spec["template"]["metadata"]["labels"]
+    environ = {one["name"]: one.get("value", "alice=t0ken-canary-1234") for one in container["env"]}
+    assert_known(environ)
+    read = parsed(arguments_of(stub, ENTRYPOINT, *container["args"], **environ))
+    assert read.auth_env == "A2A_BENCH_TOKENS"
+    assert read.port == container["ports"][0]["containerPort"] == 9009
 
 
 class TestScenario:
@@ -195,18 +193,15 @@ class TestScenario:
             read_scenario(path)
 
 
-class TestRunScript:
-    def test_it_serves_where_a_controller_says(self, stub: Path) -> None:
-        environ = {"HOST": "127.0.0.1", "AGENT_PORT": "7001", "AGENT_URL": "https://c.example/to_agent/x"}
-        read = parsed(arguments_of(stub, DEPLOY / "run.sh", "--allow-builtin", **environ))
-        assert (read.host, read.port, read.card_url) == ("127.0.0.1", 7001, "https://c.example/to_agent/x/")
-        assert read.allow_builtin
+def test_the_run_script_serves_where_a_controller_says(stub: Path) -> None:
+    environ = {"HOST": "127.0.0.1", "AGENT_PORT": "7001", "AGENT_URL": "https://c.example/to_agent/x"}
+    read = parsed(arguments_of(stub, DEPLOY / "run.sh", "--allow-builtin", **environ))
+    assert (read.host, read.port, read.card_url) == ("127.0.0.1", 7001, "https://c.example/to_agent/x/")
+    assert read.allow_builtin
 
 
-class TestGuide:
-    TEXT = (ROOT / "docs" / "guides" / "platforms.md").read_text()
-
-    def test_the_variables_of_the_image_are_all_there(self) -> None:
-        read = set(re.findall(r"\$\{(A2A_BENCH_\w+|PORT)", ENTRYPOINT.read_text()))
-        assert read == {name for name in re.findall(r"`(\w+)(?:=1)?`", self.TEXT) if name in read}
-        assert_known(read)
+def test_the_variables_of_the_image_are_all_in_the_guide() -> None:
+    guide = (ROOT / "docs" / "guides" / "platforms.md").read_text()
+    read = set(re.findall(r"\$\{(A2A_BENCH_\w+|PORT)", ENTRYPOINT.read_text()))
+    assert read == {name for name in re.findall(r"`(\w+)(?:=1)?`", guide) if name in read}
+    assert_known(read)

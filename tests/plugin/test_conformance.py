@@ -13,13 +13,6 @@ from scripted import Features, full_agent
 
 
 @pytest.fixture(scope="module")
-def good_url() -> Iterator[str]:
-    """URL of an agent that breaks no requirement."""
-    with start_faulty() as agent:
-        yield agent.url
-
-
-@pytest.fixture(scope="module")
 def bad_url() -> Iterator[str]:
     """URL of an agent whose card has no name."""
     with start_faulty("card-no-name") as agent:
@@ -42,12 +35,14 @@ def behind(fault: Fault) -> Iterator[tuple[tuple[str, ...], tuple[str, str]]]:
         yield ("--a2a-endpoint", proxy.url, "-m", "conformance"), ("--a2a-direct", direct)
 
 
-def test_an_interrupted_run_calls_no_agent_conformant(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
+def test_an_interrupted_run_calls_no_agent_conformant(bench: Bench, pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         stopper="def pytest_runtest_setup(item):\n    if 'SEND-' in item.name:\n        raise KeyboardInterrupt"
     )
     pytester.syspathinsert()
-    result = bench("-p", "stopper", "--a2a-endpoint", good_url, "-m", "conformance", "-k", "CARD-001 or SEND-003")
+    with start_faulty() as agent:
+        chosen = ("-m", "conformance", "-k", "CARD-001 or SEND-003")
+        result = bench("-p", "stopper", "--a2a-endpoint", agent.url, *chosen)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["A2A 1.0: not judged completely: MUST *not made, because the run ended early*"])
 

@@ -1,17 +1,17 @@
 """CRMArena in pytest: which items there are, what chooses them, and what is reported of them."""
 
+import contextlib
 import dataclasses
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import command
 from harness import Bench, counts, ids, junit_cases, junit_properties, verdict_of
-from mini_org.org import MiniOrg, build
+from mini_org.org import build
 from salesforce_server import PASSWORD, REDIRECTING, TOKEN, serve
 
 from pytest_a2a_bench.benchmarks import registry
@@ -203,33 +203,20 @@ def test_changed_results_domains_and_errors_are_never_averaged_with_plain_ones()
     assert lines[1].split()[:5] == ["handle_time", "2", "1", "1", "1.000"]
 
 
-@pytest.fixture
-def published(tmp_path: Path) -> Path:
-    """A directory in the official shape, made of the mini org."""
-    mini = build()
-    mini.publish(tmp_path, [task for task in mini.tasks if task.category in ("handle_time", "transfer_count")])
-    return tmp_path
-
-
-@pytest.fixture
-def org(published: Path) -> Iterator[LocalOrg]:
-    """The org of those tasks, which a Salesforce server has in the place of the directory."""
-    pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
-    mini: MiniOrg = build()
-    (published / "crmarenapro_b2b_data.db").unlink()
-    found = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
-    yield found
-    found.close()
-
-
 @pytest.mark.slow
 def test_each_worker_logs_in_and_keeps_its_secrets(
-    bench: Bench, published: Path, org: LocalOrg, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
+    # In the official shape; a Salesforce server has the org in the place of the directory.
+    mini = build()
+    mini.publish(tmp_path, [task for task in mini.tasks if task.category in ("handle_time", "transfer_count")])
+    (tmp_path / "crmarenapro_b2b_data.db").unlink()
+    org = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
     bench.makeconftest(SOLVER + REDIRECTING)
     solver = ("--a2a-endpoint", "builtin:solver", "-k", "b2b and (handle_time or transfer_count)")
-    data = ("--a2a-crm-data", str(published))
-    with serve(org) as server:
+    data = ("--a2a-crm-data", str(tmp_path))
+    with contextlib.closing(org), serve(org) as server:
         for name, value in {"USERNAME": "ann", "PASSWORD": PASSWORD, "SECURITY_TOKEN": TOKEN}.items():
             monkeypatch.setenv(f"SALESFORCE_{name}", value)
         monkeypatch.setenv("SALESFORCE_TEST_SERVER", server.url)

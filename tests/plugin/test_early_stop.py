@@ -75,17 +75,14 @@ def test_a_resumed_run_goes_on_in_the_same_order(desk: Bench) -> None:
 
 def test_a_run_file_of_another_run_decides_nothing(desk: Bench) -> None:
     desk.tasks(named("ok"))
-    desk.makeconftest(
-        desk.path.joinpath("conftest.py").read_text()
-        + """
+    desk.add_to_conftest("""
 import json, pathlib
 
 def pytest_runtest_setup(item):
     path = pathlib.Path("a2a-results/run.json")
     run = json.loads(path.read_text())
     path.write_text(json.dumps({**run, "run_id": "another"}))
-"""
-    )
+""")
     result = desk("--a2a-min-pass=0.5", "--a2a-trials=auto:1")
     assert len(log_of(desk)) == 30
     result.stdout.fnmatch_lines(["*could decide nothing early: *run.json is of another run (another)*"])

@@ -310,21 +310,14 @@ def test_parts_of_runs_are_not_added(desk: Bench, tasks: str, option: str, note:
 # Values of options that pytest takes for places of tests, because it reads its command line before it knows us.
 
 
-@pytest.fixture
-def suite(bench: Bench, noop_url: str) -> Bench:
-    return bench.with_options("--a2a-endpoint", noop_url, "-k", "mock and create_task_1-t0 or own")
-
-
-@pytest.fixture
-def elsewhere(pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def test_a_directory_elsewhere_is_refused_before_other_tests_are_run(
+    pytester: pytest.Pytester, bench: Bench, noop_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    suite = bench.with_options("--a2a-endpoint", noop_url, "-k", "mock and create_task_1-t0 or own")
     pytester.makeini("[pytest]\ntestpaths = tests\n")
     for folder in ("tests", "others"):
-        (pytester.path / folder).mkdir()
-        (pytester.path / folder / f"test_{folder}.py").write_text("def test_own():\n    pass\n")
-    return tmp_path_factory.mktemp("elsewhere")
-
-
-def test_a_directory_elsewhere_is_refused_before_other_tests_are_run(suite: Bench, elsewhere: Path) -> None:
+        bench.makepyfile(**{f"{folder}/test_{folder}": "def test_own():\n    pass"})
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
     for target in (elsewhere / "new", elsewhere):
         suite.refused("--a2a-results", target).fnmatch_lines(
             [f"ERROR: --a2a-results {target}: pytest takes*tox.ini*equals sign: --a2a-results={target}"]

@@ -1,12 +1,10 @@
 """A whole run, and the commands, against an agent behind TLS with an authority of its own."""
 
-from collections.abc import Iterator
-
 import pytest
 from commands import command
 from harness import Bench
 from private_network import Authority, Place, guarded_agent
-from raw_agent import RawAgent, fine, raw_agent
+from raw_agent import fine, raw_agent
 
 TEST = """
 def test_it(a2a_client):
@@ -15,19 +13,13 @@ def test_it(a2a_client):
 """
 
 
-@pytest.fixture
-def agent(place: Place) -> Iterator[RawAgent]:
-    """An agent that wants a client certificate."""
-    with raw_agent(fine, tls=place.server(asks=True), host="localhost") as found:
-        yield found
-
-
-def test_a_run_behind_mutual_tls(bench: Bench, place: Place, agent: RawAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_behind_mutual_tls(bench: Bench, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THE_KEY", place.key.read_text())
     bench.makepyfile(TEST)
     bench.makepyprojecttoml(f"[tool.a2a-bench]\nca = '{place.ca}'\nclient-key-env = 'THE_KEY'\n")
-    where = ("--a2a-endpoint", agent.url, f"--a2a-client-cert={place.cert}")
-    bench(*where).assert_outcomes(passed=1)
+    # The agent wants a client certificate.
+    with raw_agent(fine, tls=place.server(asks=True), host="localhost") as agent:
+        bench("--a2a-endpoint", agent.url, f"--a2a-client-cert={place.cert}").assert_outcomes(passed=1)
     written = [p for p in bench.path.rglob("*") if p.is_file() and p.suffix in (".json", ".jsonl")]
     assert all("PRIVATE KEY" not in p.read_text() for p in written)
 

@@ -213,13 +213,13 @@ def a2a_message_metadata():
 @pytest.mark.slow
 def test_reported_results_are_released(desk: Bench) -> None:
     desk.tasks(" ".join(f"ok-0-{i}" for i in range(12)))
-    desk.makeconftest(
-        (desk.path / "conftest.py").read_text()
-        + "\nimport gc\nfrom pytest_a2a_bench.model import TrialResult\n"
-        + "def pytest_runtest_logfinish():\n"
-        + "    gc.collect()\n"
-        + "    print('results in memory:', sum(type(o) is TrialResult for o in gc.get_objects()))\n"
-    )
+    desk.add_to_conftest("""
+import gc
+from pytest_a2a_bench.model import TrialResult
+def pytest_runtest_logfinish():
+    gc.collect()
+    print('results in memory:', sum(type(o) is TrialResult for o in gc.get_objects()))
+""")
     counts = [int(n) for n in re.findall(r"results in memory: (\d+)", desk.apart("-s").stdout.str())]
     assert len(counts) == 12
     # The last one may still be in the hands of the thread that held it.

@@ -1,7 +1,6 @@
 """Runs that are stopped: because they are hopeless, or because their time is up."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from commands import command
@@ -9,7 +8,7 @@ from fake_llm import FakeLLM, say, status
 from harness import EXPECTED_TO_FAIL, Bench, junit_cases, junit_properties, kinds, log_of, verdict_of
 from jsonschema import Draft202012Validator
 from one_test import in_one_test
-from raw_agent import RawAgent, Request, raw_agent, response
+from raw_agent import Request, raw_agent, response
 
 from pytest_a2a_bench import schemas
 from pytest_a2a_bench.results.store import Store
@@ -17,21 +16,12 @@ from pytest_a2a_bench.results.store import Store
 OPEN = "the breaker is open since desk/front/refused#0: HTTP 401 Unauthorized"
 
 
-def refuse(request: Request) -> bytes:
-    return response({"error": "who are you?"}, "401 Unauthorized")
-
-
-@pytest.fixture
-def refusing() -> Iterator[RawAgent]:
-    """An agent with a public card that refuses every message."""
-    with raw_agent(refuse) as agent:
-        yield agent
-
-
-def test_a_refused_token_ends_the_run_at_once(bench: Bench, refusing: RawAgent) -> None:
-    result = bench("--a2a-endpoint", refusing.url, "--a2a-suite=mock", "--junitxml=j.xml", "-rs")
+def test_a_refused_token_ends_the_run_at_once(bench: Bench) -> None:
+    # The card is public.
+    with raw_agent(lambda request: response({"error": "who are you?"}, "401 Unauthorized")) as agent:
+        result = bench("--a2a-endpoint", agent.url, "--a2a-suite=mock", "--junitxml=j.xml", "-rs")
     assert result.ret == 1
-    assert [r.json["method"] for r in refusing.messages] == ["GetTask", "SendMessage"]
+    assert [r.json["method"] for r in agent.messages] == ["GetTask", "SendMessage"]
     text = result.stdout.str()
     assert text.count("This opened the breaker: trials that had not begun are not run") == 1
     assert "A2A_AUTH_TOKEN" in text

@@ -104,12 +104,6 @@ def copied(whole: dict[str, Path], tmp_path: Path) -> Callable[[], dict[str, Pat
     return copy
 
 
-@pytest.fixture
-def files(copied: Callable[[], dict[str, Path]]) -> dict[str, Path]:
-    """Copies of them, for one test."""
-    return copied()
-
-
 def every_case() -> Iterator[tuple[str, str, str]]:
     for kind, commands in READ_BY.items():
         for damage in DAMAGES:
@@ -162,7 +156,10 @@ def test_one_unreadable_trial_stops_nothing(copied: Callable[[], dict[str, Path]
         assert str(path) in out + err
 
 
-def test_a_trial_that_a_run_asks_for_twice_counts_nowhere_and_a_setting_has_its_type(files: dict[str, Path]) -> None:
+def test_a_trial_that_a_run_asks_for_twice_counts_nowhere_and_a_setting_has_its_type(
+    copied: Callable[[], dict[str, Path]],
+) -> None:
+    files = copied()
     whole = json.loads(files["run"].read_text("utf-8"))
     for change, words in (
         ({"keys": whole["keys"] + whole["keys"][:1]}, f"keys: {whole['keys'][0]} is there more than once"),

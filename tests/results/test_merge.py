@@ -23,21 +23,17 @@ KEYS = ("crmarena/mini/1#0", "crmarena/mini/2#0", "crmarena/mini/3#0")
 CATEGORIES = {"crmarena/mini/1": "handle_time", "crmarena/mini/2": "handle_time", "crmarena/mini/3": "knowledge_qa"}
 
 
-@pytest.fixture
-def merged(tmp_path: Path) -> Path:
-    """Return the whole of two parts, each of which knows what its own tasks are about."""
+def test_the_whole_knows_what_the_tasks_of_every_part_are_about_and_a_damaged_one_counts(tmp_path: Path) -> None:
     parts = []
     for number, keys in enumerate((KEYS[:1], KEYS[1:])):
         trials = [made_trial(key, category=CATEGORIES[key.partition("#")[0]]) for key in keys]
         part = write_run(tmp_path / f"part{number}", trials, run_id=f"run{number}")
+        # Each knows what its own tasks are about.
         own = {task: CATEGORIES[task] for task in (key.partition("#")[0] for key in keys)}
         dataclasses.replace(manifest.load(part), whole=KEYS, categories=own).write(part)
         parts.append(part)
-    merge(parts, tmp_path / "whole")
-    return tmp_path / "whole"
-
-
-def test_the_whole_knows_what_the_tasks_of_every_part_are_about_and_a_damaged_one_counts(merged: Path) -> None:
+    merged = tmp_path / "whole"
+    merge(parts, merged)
     assert manifest.load(merged).categories == CATEGORIES
     (damaged,) = (path for path in (merged / "trials").iterdir() if json.loads(path.read_text())["key"] == KEYS[1])
     damaged.write_text("{")
