@@ -30,10 +30,6 @@ def spawn_python(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def spawn(*arguments: str) -> subprocess.Popen[str]:
-    return spawn_python("-m", "pytest_a2a_bench.cli", *arguments)
-
-
 def test_every_command_is_there() -> None:
     beside = {path.stem for path in Path(main.__file__).parent.glob("[!_]*.py")} - {"main", "outlet"}
     assert sorted(beside) == sorted(COMMANDS)
@@ -155,7 +151,8 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
 class TestAgent:
     @pytest.mark.slow
     def test_it_serves_says_how_to_use_it_and_stops_on_ctrl_c(self) -> None:
-        with spawn("agent", "oracle", "--host", "127.0.0.1", "--reply", "task") as process:
+        arguments = ("agent", "oracle", "--host", "127.0.0.1", "--reply", "task")
+        with spawn_python("-m", "pytest_a2a_bench.cli", *arguments) as process:
             assert process.stdout is not None
             assert process.stderr is not None
             first, second = process.stdout.readline(), process.stdout.readline()

@@ -65,7 +65,8 @@ class Model:
         gold = self._find(_squeeze(" ".join(texts)), calls)
         step = _place(gold, calls) if gold is not None else None
         if gold is None or step is None or any(action["name"] == "respond" for action in done):
-            return say(_respond(gold.closing if gold is not None else "I cannot help you with that."))
+            answer = gold.closing if gold is not None else "I cannot help you with that."
+            return say(json.dumps({"name": "respond", "arguments": {"content": answer}}))
         call = gold.calls[step]
         return say(json.dumps({"name": call.name, "arguments": call.arguments}))
 
@@ -114,10 +115,6 @@ def _read(text: str) -> dict[str, Any] | None:
         if isinstance(found, dict) and {"name", "arguments"} <= set(found):
             return found
     return None
-
-
-def _respond(text: str) -> str:
-    return json.dumps({"name": "respond", "arguments": {"content": text}})
 
 
 def _squeeze(text: str) -> str:

@@ -6,13 +6,7 @@ from harness import Bench, junit_cases, junit_properties, kinds, log_of
 DESK_TASKS = "ok bad down skip bug"
 
 
-@pytest.fixture(params=[(), pytest.param(("-n2", "--a2a-concurrency", "8"), marks=pytest.mark.slow)], ids=" ".join)
-def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """How a run is spread: alone, or over workers with conversations ahead."""
-    arguments: tuple[str, ...] = request.param
-    return arguments
-
-
+@pytest.mark.parametrize("process", [(), pytest.param(("-n2", "--a2a-concurrency=8"), marks=pytest.mark.slow)])
 def test_each_kind_of_end_is_reported_apart(desk: Bench, process: tuple[str, ...]) -> None:
     result = desk(*process, "--junitxml=j.xml", "-ra")
     result.assert_outcomes(passed=1, failed=1, errors=2, skipped=1)

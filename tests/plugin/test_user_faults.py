@@ -13,9 +13,6 @@ from pytest_a2a_bench.reports.reported import load_reported
 from pytest_a2a_bench.results.store import load_trial
 from pytest_a2a_bench.trials import runner
 
-AT_FAULT = (
-    "the user, not the agent, was at fault in {} of 4 trials, which count as they came out: {}x ended_before_the_write"
-)
 DESK_TASKS = "ok bad left leaves"
 
 
@@ -27,10 +24,10 @@ def trials_of(run: Bench) -> dict[str, object]:
 def test_every_place_tells_it_and_no_number_changes(desk: Bench) -> None:
     result = desk("--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
     result.assert_outcomes(passed=1, failed=3)
-    message = AT_FAULT.format(2, 2)
+    said = "user, not the agent, was at fault in 2 of 4 trials, which count as they came out: 2x ended_before_the_write"
     shown = result.stdout.str()
     assert "success rate 0.25 of 4 trials (official), 0.50 of 2 trials whose user did its part" in shown
-    assert f"{message}; --a2a-set user-retry=N holds such trials again" in shown
+    assert f"the {said}; --a2a-set user-retry=N holds such trials again" in shown
     assert "reward 0 = DB 0, ended by user_stop, user at fault: ended_before_the_write" in shown
     assert (
         "the user was at fault (ended_before_the_write): it ended the conversation before the agent could finish"
@@ -38,7 +35,7 @@ def test_every_place_tells_it_and_no_number_changes(desk: Bench) -> None:
     )
     assert "the agent asked whether to go on" in shown
     result.stdout.fnmatch_lines(["*domain*evaluated*reward*user faults*infra errors*", "*front*4*0.250*2*0*"])
-    assert message[4:] in (desk.path / "page.html").read_text()
+    assert said in (desk.path / "page.html").read_text()
     markdown = (desk.path / "run.md").read_text()
     assert "was at fault in 2 of 4 trials" in markdown
     assert "user at fault" in markdown
@@ -138,9 +135,6 @@ def test_extra_turns_have_a_line_and_no_place_in_other_numbers() -> None:
 # Conversations that are run again because a message may have arrived or not.
 
 
-LOST = "2 conversations were run again, because a message may have arrived or not (redeliver): "
-
-
 def test_every_place_tells_how_many_were_held_again_and_why(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.tasks("ok lost gone")
     monkeypatch.setattr(runner, "_PAUSE", RetryPolicy(base=0.001, maximum=0.01))
@@ -148,7 +142,10 @@ def test_every_place_tells_how_many_were_held_again_and_why(desk: Bench, monkeyp
     result = desk(*files)
     result.assert_outcomes(passed=2, errors=1)
     assert result.ret == 1
-    message = LOST + "2x HTTP 502, 1x reset after delivery"
+    message = (
+        "2 conversations were run again, because a message may have arrived or not (redeliver): "
+        "2x HTTP 502, 1x reset after delivery"
+    )
     result.stdout.fnmatch_lines([message.replace("[", "[[]")])
     result.stdout.fnmatch_lines(["*gone*infrastructure error, the agent was not judged: DeliveryUncertain: *lost*"])
     assert "run 3 times, and none came to its end (HTTP 502, HTTP 502, HTTP 502)" in result.stdout.str()

@@ -208,7 +208,6 @@ def test_a_file_that_was_read_while_it_was_written_is_read_again(run: Path) -> N
 
 
 BRIEFING = Briefing("Be kind.", (ToolSpec("look", "Looks."),))
-PHONE = 390
 HOSTILE = "</script><img src=x onerror='window.pwned = 1'>\x1b[31m\u202e\u2066{{1}}' onclick='window.pwned=1"
 
 
@@ -298,10 +297,6 @@ def test_two_runs_are_side_by_side(tmp_path: Path) -> None:
     assert str(before) in page
 
 
-def shown(browser: Browser) -> list[str]:
-    return browser.texts("#talk .turn .who")
-
-
 @pytest.mark.slow
 def test_a_person_sees_a_conversation_grow(talking: Going, browser: Browser) -> None:
     browser.visit(talking.server.url)
@@ -310,7 +305,7 @@ def test_a_person_sees_a_conversation_grow(talking: Going, browser: Browser) -> 
     lists = "[...document.querySelectorAll('#now > :first-child > div')].map(d => d.getBoundingClientRect())"
     assert browser.run(f"return {lists}.every((d, i, all) => d.width > 200 && (!i || d.top > all[i - 1].top))")
     assert browser.one("#talk-title").text == KEYS[1]
-    assert shown(browser) == ["User", "Agent", "Tool"]
+    assert browser.texts("#talk .turn .who") == ["User", "Agent", "Tool"]
     assert browser.one("#tab-now").text == "Now (2)"
     browser.run("window.first = document.querySelector('#talk .turn')")
 
@@ -363,7 +358,7 @@ def test_tabs_work_by_keys_and_the_end_shows_the_report(talking: Going, browser:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (PHONE, False)])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False)])
 def test_axe_finds_nothing_while_a_run_goes_on(talking: Going, browser: Browser, width: int, dark: bool) -> None:
     browser.visit(talking.server.url, width=width, dark=dark)
     browser.wait("document.querySelectorAll('#talk .turn').length === 3")
