@@ -244,7 +244,7 @@ def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: py
         from pytest_a2a_bench.plugin import schedule
 
         schedule.fail_unsolved(item, report)
-        schedule.explain_failure(item, report)
+        schedule.explain_failure(item, call, report)
         schedule.excuse_miss(item, call, report)
         if report.when == "teardown":
             schedule.forget(item)

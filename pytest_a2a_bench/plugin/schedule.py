@@ -363,7 +363,10 @@ def receive(item: pytest.Item, key: TrialKey, schedule: Schedule, run: BenchRun)
 
     Anything else ends the item in its setup, so that reporters count it as an error (or a skip), not as a bad agent.
     """
-    result = _wait(item, key, schedule)
+    try:
+        result = schedule.result(key)
+    except A2ABenchError as error:
+        result = _unstored(item, error)
     item.stash[RESULT] = result
     set_properties(item, properties(result, shown_path(result.path, item.config)))
     if result.status in ("skipped", "not_run"):
@@ -374,23 +377,17 @@ def receive(item: pytest.Item, key: TrialKey, schedule: Schedule, run: BenchRun)
     return result
 
 
-def _wait(item: pytest.Item, key: TrialKey, schedule: Schedule) -> TrialResult:
-    try:
-        return schedule.result(key)
-    except A2ABenchError as error:
-        trouble = error
-    if isinstance(trouble, StoreError):
-        # There is no file that could be counted; without this it would be missing from every denominator.
-        found = unstored(key, trouble, item.stash[state.TRIAL].task.category)
-        set_properties(item, properties(found, None))
-    # Outside of the handler, whose chain of exceptions would only say the same again.
-    pytest.fail(sanitise(f"{key}: {trouble}"), pytrace=False)
-
-
-def unstored(key: TrialKey, error: Exception, category: str = "") -> TrialResult:
-    """Return the message about a trial whose result could not be stored."""
-    kind = type(error).__name__
-    return TrialResult(key, "infrastructure_error", error=str(error), error_type=kind, category=category)
+def _unstored(item: pytest.Item, error: BaseException) -> TrialResult:
+    """Return the message about a trial that has no result: without it the trial would leave every denominator."""
+    found, run_id = item.stash[TRIAL], state.of(item.config).plan.run_id
+    return TrialResult(
+        found.key,
+        "infrastructure_error",
+        run_id=run_id,
+        error=str(error),
+        error_type=type(error).__name__,
+        category=found.task.category,
+    )
 
 
 def forget(item: pytest.Item) -> None:
@@ -471,10 +468,15 @@ def _of_party(party: Party) -> dict[str, Any]:
     }
 
 
-def explain_failure(item: pytest.Item, report: pytest.TestReport) -> None:
+def explain_failure(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
     """Give an item's reports the conversation's duration, and its failure an explanation."""
     result = item.stash.get(RESULT, None)
     if result is None:
+        # Another fixture failed, or another plugin ended the wait: an error, even if the test hides it.
+        asked = (pytest.skip.Exception, pytest.xfail.Exception)
+        if report.when == "setup" and call.excinfo is not None and not call.excinfo.errisinstance(asked):
+            set_properties(item, properties(_unstored(item, call.excinfo.value), None))
+            report.user_properties = list(item.user_properties)
         return
     if report.when == "setup":
         report.duration = result.duration

@@ -41,7 +41,7 @@ def load_reported(
     results: list[TrialResult] = []
     lost: Counter[str | None] = Counter()
     for key in sorted(reported):
-        if reported[key].get("status") == "not_run" or reported[key].get("error_type") == StoreError.__name__:
+        if "transcript" not in reported[key]:
             # It has no file, and one of an earlier run in its place is not lost.
             results.append(_from_report(key, reported[key]))
             continue

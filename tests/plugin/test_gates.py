@@ -184,6 +184,23 @@ def test_an_expected_error_passes_nothing(desk: Bench) -> None:
         assert [name for name, tags in kinds(desk.path / "j.xml").items() if "failure" in tags] == ["errors"]
 
 
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_trial_whose_other_fixture_fails_is_in_every_denominator(desk: Bench, hidden: bool) -> None:
+    mark = "item.add_marker(pytest.mark.xfail)" if hidden else "pass"
+    desk.tasks("ok-a ok-b ok-c")
+    desk.add_to_conftest(f"""
+import pytest
+def pytest_itemcollected(item):
+    {mark}
+@pytest.fixture(autouse=True)
+def database(request):
+    assert "ok-a" not in request.node.name, "no database"
+""")
+    result = desk("--a2a-min-pass=front=0.95", "-q")
+    assert result.ret == 1
+    assert_says(result, "min_pass[front] below the floor 2 of 3 trials succeeded", "desk/front 3 3 2 1.000 1.000 1 ")
+
+
 def test_gates_that_nothing_was_judged_for_do_not_pass(desk: Bench) -> None:
     write_baseline(desk, {"desk/front/ok-a": [1]})
     desk.add_to_conftest("\nimport pytest\ndef pytest_runtest_setup(item):\n    pytest.skip('no token')\n")
