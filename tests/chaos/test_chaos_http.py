@@ -12,15 +12,14 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import httpx
 import pytest
+from harness import ROOT
 from one_test import in_one_test
 from raw_agent import Answer, Handler, Request, raw_agent, response, stream_head
 
-import pytest_a2a_bench
 from pytest_a2a_bench.a2a.card import CARD_PATH, load_card
 from pytest_a2a_bench.chaos import Draws, Faults, main, proxy_before
 from pytest_a2a_bench.errors import ConfigurationError
@@ -323,9 +322,6 @@ def test_a_port_in_use_is_reported() -> None:
 # The fault proxy as a program.
 
 
-ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
-
-
 @pytest.fixture
 def processes() -> Iterator[list[subprocess.Popen[str]]]:
     started: list[subprocess.Popen[str]] = []
@@ -346,7 +342,7 @@ def test_the_command_injects_faults_and_sums_up(
 ) -> None:
     command = [sys.executable, "-m", "pytest_a2a_bench.chaos", noop_url, "--fault", "429=1"]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": ROOT}
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     processes.append(process)
     assert line_of(process.stdout) == f"chaos before {noop_url} (Ctrl-C stops it)\n"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from commands import command, refused
+from harness import ROOT
 from one_test import in_one_test
 
-import pytest_a2a_bench
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import doctor, main
 from pytest_a2a_bench.cli.agent import greeting
@@ -20,11 +20,9 @@ from pytest_a2a_bench.cli.main import COMMANDS, load_command
 from pytest_a2a_bench.errors import MissingExtraError
 from pytest_a2a_bench.installation import install_command
 
-ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
-
 
 def spawn_python(*arguments: str) -> subprocess.Popen[str]:
-    environ = {**os.environ, "PYTHONPATH": ROOT}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
         [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ
     )
@@ -142,7 +140,7 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "pytest_a2a_bench.cli", "gate", "--help"]
-    environ = {**os.environ, "PYTHONPATH": ROOT}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     with os.fdopen(writing) as nobody:
         ended = subprocess.run(command, stdout=nobody, stderr=subprocess.PIPE, text=True, env=environ)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -15,17 +15,14 @@ import psutil
 import pytest
 from commands import command, refused
 from controlled import PROGRAM, PYTHON, Control, Controlled
-from harness import wait_for
+from harness import ROOT, wait_for
 from one_test import in_one_test
 
-import pytest_a2a_bench
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.platforms import controller
 from pytest_a2a_bench.platforms.controller import ControllerOptions
 from pytest_a2a_bench.redact import Secret
 from pytest_a2a_bench.results.store import is_alive
-
-ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
 
 
 def pid_on(port: int) -> int | None:
@@ -262,7 +259,7 @@ class TestCommand:
             stderr=subprocess.PIPE,
             text=True,
             cwd=directory,
-            env={**os.environ, "PYTHONPATH": ROOT, **environ},
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
         )
 
     @pytest.mark.slow

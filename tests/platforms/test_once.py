@@ -12,14 +12,12 @@ from typing import Any
 import pytest
 from commands import Printed, command, refused
 from controlled import PYTHON, Control
-from harness import wait_for
+from harness import ROOT, wait_for
 from one_test import in_one_test
 
-import pytest_a2a_bench
 from pytest_a2a_bench.platforms.process import free_port
 from pytest_a2a_bench.results.store import is_alive
 
-ROOT = Path(pytest_a2a_bench.__file__).parent.parent
 AGENTS = Path(__file__).parent.parent / "agents"
 WHITE = f"{PYTHON} -I -S {AGENTS / 'kept_agent.py'}"
 

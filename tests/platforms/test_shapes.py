@@ -10,11 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 from commands import command
-from harness import wait_for
+from harness import ROOT, wait_for
 
-import pytest_a2a_bench
-
-ROOT = Path(pytest_a2a_bench.__file__).parent.parent
 REPOSITORY = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.slow
