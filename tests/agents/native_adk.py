@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import urllib.parse
-import warnings
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -84,5 +83,4 @@ def make_app(url: str) -> Any:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
     serve(make_app)

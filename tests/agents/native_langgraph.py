@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -52,5 +51,4 @@ async def answer(context_id: str, text: str, servers: dict[str, Any] | None) -> 
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
     serve_answers(answer)

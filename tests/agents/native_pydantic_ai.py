@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from native_script import next_step, serve_answers
@@ -37,5 +36,4 @@ async def answer(context_id: str, text: str, servers: dict[str, Any] | None) -> 
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
     serve_answers(answer)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import urllib.parse
-import warnings
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -40,5 +39,4 @@ def make_app(url: str) -> Any:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
     serve(make_app)

@@ -12,6 +12,7 @@ import random
 import re
 import socket
 import sys
+import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -51,6 +52,7 @@ def serve(make_app: Callable[[str], Any], path: str = "") -> None:
     """
     import uvicorn
 
+    warnings.simplefilter("ignore")  # fasta2a, for one, lets pydantic complain about its own answers
     listener = socket.create_server(("127.0.0.1", port_of_arguments()))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"

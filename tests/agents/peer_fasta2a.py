@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-import warnings
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -54,5 +53,4 @@ def make_app(url: str) -> Any:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # fasta2a lets pydantic complain about its own answers
     serve(make_app)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -48,5 +47,4 @@ def make_app(url: str) -> Any:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
     serve(make_app)

@@ -21,6 +21,13 @@ def run_trials(builtin: Callable[[str], str], tmp_path: Path) -> RunTrials:
     return run
 
 
+@pytest.fixture(autouse=True)
+def _openai_key(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the models of a module that has scripted ones be called."""
+    if {"FakeLLM", "agents_model"} & vars(request.module).keys():
+        monkeypatch.setenv("OPENAI_API_KEY", "test")
+
+
 @pytest.fixture(autouse=True, scope="module")
 def event_loop_for_litellm() -> Iterator[None]:
     """Give LiteLLM an event loop that is closed again.

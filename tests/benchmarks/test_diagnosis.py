@@ -281,24 +281,21 @@ def test_agents_that_go_round_in_circles_say_nothing_or_cannot_be_read() -> None
     assert kinds == ["silent", "unreadable", "ended-task", "limit"]
 
 
-def test_a_diagnoser_that_breaks_takes_nothing_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_diagnoser_that_breaks_takes_nothing_with_it_must_return_a_diagnosis_and_is_asked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
     def broken(_: TrialResult) -> Diagnosis:
         raise KeyError("action")
-
-    monkeypatch.setattr("pytest_a2a_bench.benchmarks.registry.get_diagnoser", lambda name: Diagnoser(broken))
-    found = trial_text.diagnosis_of(result([CANCEL]))
-    assert found == Diagnosis("unexplained", detail="looking for it raised KeyError: 'action'")
-    odd = TrialResult(KEY, "evaluated", reward_info=Reward(0.0, breakdown={"DB": 0.0}, info={"action_checks": 7}))
-    monkeypatch.undo()
-    assert trial_text.diagnosis_of(odd) is not None
-
-
-def test_a_diagnoser_must_return_a_diagnosis_and_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
 
     def odd(missed: TrialResult) -> Any:
         asked.append(missed)
         return "it was late"
+
+    monkeypatch.setattr("pytest_a2a_bench.benchmarks.registry.get_diagnoser", lambda name: Diagnoser(broken))
+    found = trial_text.diagnosis_of(result([CANCEL]))
+    assert found == Diagnosis("unexplained", detail="looking for it raised KeyError: 'action'")
 
     monkeypatch.setattr("pytest_a2a_bench.benchmarks.registry.get_diagnoser", lambda name: Diagnoser(odd))
     missed = result([CANCEL])
@@ -310,6 +307,10 @@ def test_a_diagnoser_must_return_a_diagnosis_and_is_asked_once(monkeypatch: pyte
     assert len(asked) == 1
     others = [result([CANCEL]) for _ in range(200)]
     assert [trial_text.diagnosis_of(other) is found for other in others] == [False] * 200
+
+    monkeypatch.undo()
+    strange = Reward(0.0, breakdown={"DB": 0.0}, info={"action_checks": 7})
+    assert trial_text.diagnosis_of(TrialResult(KEY, "evaluated", reward_info=strange)) is not None
 
 
 def _run(folder: Path) -> list[TrialResult]:

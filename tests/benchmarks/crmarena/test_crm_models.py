@@ -21,11 +21,6 @@ TASK = next(name for name, task in MINI.items() if task.category == "handle_time
 COUNT = "SELECT COUNT(Id) n FROM Case"
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-
-
 def one(results: list[TrialResult]) -> TrialResult:
     (result,) = results
     return result

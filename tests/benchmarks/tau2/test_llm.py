@@ -25,11 +25,6 @@ from pytest_a2a_bench.results.manifest import load_selected
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
 
 
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-
-
 def gold(key: TrialKey, requestor: str) -> list[tuple[str, dict[str, Any]]]:
     criteria = index.load_task_json(key.domain, key.task_id)["evaluation_criteria"]
     return [

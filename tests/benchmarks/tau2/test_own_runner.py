@@ -56,16 +56,14 @@ def user_says(request: dict[str, Any]) -> Step:
 
 
 @pytest.fixture
-def agent(builtin: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> str:
+def agent(builtin: Callable[[str], str]) -> str:
     """URL of an agent with a model of its own, which says what these tests are about."""
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
     agents_model().play(agent_says)
     return builtin(agents_model().spec)
 
 
 @pytest.fixture
-def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
+def user() -> Iterator[FakeLLM]:
     with FakeLLM(user_says) as llm:
         yield llm
 

@@ -25,11 +25,6 @@ from pytest_a2a_bench.reports.trial_text import clusters
 SENTENCES = tomllib.loads(Path(__file__).with_name("phone_sentences.toml").read_text())
 
 
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-
-
 def changes(said: str, before: list[str]) -> list[str]:
     """Return the calls with which the user changes its phone when it hears a text."""
     tau2 = upstream.load()

@@ -25,11 +25,6 @@ OPENING = "Please create a task called Important Meeting for user_1."
 QUESTION = "I will create the task 'Important Meeting' for user_1. Do you want me to proceed?"
 
 
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-
-
 def work() -> list[Step]:
     """What the agent says that asks first, then does what the golds do."""
     [gold] = index.load_task_json(KEY.domain, KEY.task_id)["evaluation_criteria"]["actions"]
