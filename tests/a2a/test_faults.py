@@ -272,13 +272,13 @@ def test_a_body_without_end_is_left_at_the_turn_limit(
     [
         (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 104857600\r\n\r\n", b'"', "off"),
         (stream_head() + b"data: ", b"x", "on"),
-        (response(gzip.compress(b" " * 20_000_000), Content_Encoding="gzip"), b"", "off"),
+        (b"", b"", "off"),
     ],
     ids=["body", "event", "bomb"],
 )
 def test_what_is_huge_is_dropped(serve: Serve, connect: Connect, head: bytes, piece: bytes, streaming: str) -> None:
     def huge(_: Request) -> Iterator[bytes]:
-        yield head
+        yield head or response(gzip.compress(b" " * 20_000_000), Content_Encoding="gzip")
         for _number in range(1600):
             yield piece * 65536
             sent.append(65536)

@@ -2,6 +2,7 @@
 
 import base64
 import builtins
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,23 +14,27 @@ import rfc8785
 from cards import GOOD_HEADER, Card, encode, full_1_0, hybrid, minimal_0_3, minimal_1_0
 from commands import command
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from one_test import in_one_test
 
 from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.card.signatures import payloads
 from pytest_a2a_bench.errors import MissingExtraError
 
-KEYS: dict[str, Any] = {
-    "ES256": ec.generate_private_key(ec.SECP256R1()),
-    "ES384": ec.generate_private_key(ec.SECP384R1()),
-    "RS256": rsa.generate_private_key(65537, 2048),
-    "PS256": rsa.generate_private_key(65537, 2048),
-    "EdDSA": ed25519.Ed25519PrivateKey.generate(),
-}
+ALGORITHMS = ("ES256", "ES384", "RS256", "PS256", "EdDSA")
+
+
+@functools.cache
+def key_of(alg: str) -> Any:
+    """Make a key when it is wanted: those of RSA take longer than all else that this file does."""
+    if alg == "EdDSA":
+        return ed25519.Ed25519PrivateKey.generate()
+    curves = {"ES256": ec.SECP256R1(), "ES384": ec.SECP384R1()}
+    return ec.generate_private_key(curves[alg]) if alg in curves else rsa.generate_private_key(65537, 2048)
 
 
 def public(alg: str, kid: str = "key-1", **changes: Any) -> dict[str, Any]:
     algorithm = jwt.get_algorithm_by_name(alg)
-    jwk = json.loads(algorithm.to_jwk(KEYS[alg].public_key()))
+    jwk = json.loads(algorithm.to_jwk(key_of(alg).public_key()))
     return {**jwk, "kid": kid, **changes}
 
 
@@ -50,7 +55,7 @@ def canonical(card: Card) -> bytes:
 def signed(make: Callable[[], Card] = minimal_1_0, alg: str = "ES256", **header: Any) -> Card:
     card = make()
     card.pop("signatures", None)
-    return {**card, "signatures": [sign(canonical(card), {**GOOD_HEADER, "alg": alg, **header}, KEYS[alg], alg)]}
+    return {**card, "signatures": [sign(canonical(card), {**GOOD_HEADER, "alg": alg, **header}, key_of(alg), alg)]}
 
 
 def rules(card: Card, *keys: dict[str, Any], **options: Any) -> list[str]:
@@ -60,7 +65,7 @@ def rules(card: Card, *keys: dict[str, Any], **options: Any) -> list[str]:
 def by(payload: bytes, header: dict[str, Any] = GOOD_HEADER, alg: str = "ES256", key: Any = None, **card: Any) -> Card:
     """Return the minimal card, with members of one's own, under a signature of some bytes."""
     made = {**minimal_1_0(), **card}
-    return {**made, "signatures": [sign(payload, header, KEYS["ES256"] if key is None else key, alg)]}
+    return {**made, "signatures": [sign(payload, header, key_of("ES256") if key is None else key, alg)]}
 
 
 def with_examples() -> Card:
@@ -69,45 +74,50 @@ def with_examples() -> Card:
     return card
 
 
-SECRET = json.dumps(public("ES256")).encode()
-STRANGER = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()).public_key()))
-OLD = signed(alg="ES384", kid="old")["signatures"]
-UNKNOWN = signed(full_1_0)
-UNKNOWN["capabilities"]["extensions"][0]["params"] = {"n": 2**60}
-# What is signed, the keys to verify it with, and the rules that it breaks then.
-VERIFIED: dict[str, tuple[Card, list[dict[str, Any]], list[str]]] = {
-    **{f"a good one by {alg}": (signed(alg=alg), [public(alg)], []) for alg in KEYS},
-    "every member": (signed(full_1_0), [public("ES256")], []),
-    "a card of both versions": (signed(hybrid), [public("ES256")], []),
-    "another key of the same name": (signed(), [{**STRANGER, "kid": "key-1"}], ["SIGN-004"]),
-    "a key for another algorithm": (signed(), [public("RS256")], ["SIGN-004"]),
-    "a key for another use": (signed(), [public("ES256", use="enc")], ["SIGN-004"]),
-    "a key that names another algorithm": (signed(), [{**public("ES256"), "alg": "ES384"}], ["SIGN-004"]),
-    "a good one among others": ({**signed(), "signatures": OLD + signed()["signatures"]}, [public("ES256")], []),
-    # The public key, used as an HMAC secret: the classic confusion of algorithms.
-    "a secret of ours that signs for them": (
-        by(canonical(minimal_1_0()), {**GOOD_HEADER, "alg": "HS256"}, "HS256", SECRET),
-        [public("ES256"), {"kty": "oct", "k": _base64url(SECRET), "kid": "key-1"}],
-        ["SIGN-008", "SIGN-004"],
-    ),
-    "no algorithm": (
-        {**minimal_1_0(), "signatures": [{"protected": encode({**GOOD_HEADER, "alg": "none"}), "signature": "YQ"}]},
-        [public("ES256")],
-        ["SIGN-008", "SIGN-004"],
-    ),
-    "a critical header that we do not know": (signed(crit=["b64"], b64=False), [public("ES256")], ["SIGN-004"]),
-    "over default values": (by(rfc8785.dumps(with_examples()), **with_examples()), [public("ES256")], ["SIGN-006"]),
-    "over its own member": (by(rfc8785.dumps({**minimal_1_0(), "signatures": []})), [public("ES256")], ["SIGN-005"]),
-    # The form without unknown members has a canonical one.
-    "an unknown member without a canonical form": ({**signed(), "x": 2**60}, [public("ES256")], []),
-    "a known one without it": (UNKNOWN, [public("ES256")], ["SIGN-004"]),
-}
+Verified = tuple[Card, list[dict[str, Any]], list[str]]
 
 
-@pytest.mark.parametrize("case", VERIFIED)
-def test_signatures_verify_or_do_not(case: str) -> None:
-    card, keys, broken = VERIFIED[case]
-    assert rules(card, *keys) == broken
+def verified() -> dict[str, Verified]:
+    """Return what is signed, the keys to verify it with, and the rules that it breaks then."""
+    ours = [public("ES256")]
+    secret = json.dumps(ours[0]).encode()
+    stranger = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()).public_key()))
+    old = signed(alg="ES384", kid="old")["signatures"]
+    unknown = signed(full_1_0)
+    unknown["capabilities"]["extensions"][0]["params"] = {"n": 2**60}
+    return {
+        **{f"a good one by {alg}": (signed(alg=alg), [public(alg)], []) for alg in ALGORITHMS},
+        "every member": (signed(full_1_0), ours, []),
+        "a card of both versions": (signed(hybrid), ours, []),
+        "another key of the same name": (signed(), [{**stranger, "kid": "key-1"}], ["SIGN-004"]),
+        "a key for another algorithm": (signed(), [public("RS256")], ["SIGN-004"]),
+        "a key for another use": (signed(), [public("ES256", use="enc")], ["SIGN-004"]),
+        "a key that names another algorithm": (signed(), [{**public("ES256"), "alg": "ES384"}], ["SIGN-004"]),
+        "a good one among others": ({**signed(), "signatures": old + signed()["signatures"]}, ours, []),
+        # The public key, used as an HMAC secret: the classic confusion of algorithms.
+        "a secret of ours that signs for them": (
+            by(canonical(minimal_1_0()), {**GOOD_HEADER, "alg": "HS256"}, "HS256", secret),
+            [public("ES256"), {"kty": "oct", "k": _base64url(secret), "kid": "key-1"}],
+            ["SIGN-008", "SIGN-004"],
+        ),
+        "no algorithm": (
+            {**minimal_1_0(), "signatures": [{"protected": encode({**GOOD_HEADER, "alg": "none"}), "signature": "YQ"}]},
+            ours,
+            ["SIGN-008", "SIGN-004"],
+        ),
+        "a critical header that we do not know": (signed(crit=["b64"], b64=False), ours, ["SIGN-004"]),
+        "over default values": (by(rfc8785.dumps(with_examples()), **with_examples()), ours, ["SIGN-006"]),
+        "over its own member": (by(rfc8785.dumps({**minimal_1_0(), "signatures": []})), ours, ["SIGN-005"]),
+        # The form without unknown members has a canonical one.
+        "an unknown member without a canonical form": ({**signed(), "x": 2**60}, ours, []),
+        "a known one without it": (unknown, ours, ["SIGN-004"]),
+    }
+
+
+@in_one_test(("case", "given"), lambda: verified().items())
+def test_signatures_verify_or_do_not(case: str, given: Verified) -> None:
+    card, keys, broken = given
+    assert rules(card, *keys) == broken, case
 
 
 def test_the_canonical_form_is_that_of_the_specification() -> None:
@@ -130,7 +140,7 @@ def test_a_signature_of_a2a_sdk_verifies() -> None:
     from google.protobuf.json_format import MessageToDict, ParseDict
 
     header: Any = {**GOOD_HEADER, "jku": None}
-    key: Any = KEYS["ES256"]
+    key: Any = key_of("ES256")
     for capabilities, message in (({"streaming": False}, []), ({}, ["SIGN-006"])):  # it drops empty REQUIRED members
         card = ParseDict({**minimal_1_0(), "name": "Zoë 📡", "capabilities": capabilities}, AgentCard())
         create_agent_card_signer(key, header)(card)
@@ -169,7 +179,7 @@ def test_a_signature_without_required_empty_members_is_reported_apart() -> None:
     payload = canonical(
         {k: v for k, v in card.items() if k not in ("securitySchemes", "securityRequirements", "capabilities")}
     )
-    card["signatures"] = [sign(payload, GOOD_HEADER, KEYS["ES256"], "ES256")]
+    card["signatures"] = [sign(payload, GOOD_HEADER, key_of("ES256"), "ES256")]
     (finding,) = check_card(card, jwks={"keys": [public("ES256")]})
     assert finding.rule == "SIGN-006"
     assert "without any empty member" in finding.found
@@ -178,7 +188,7 @@ def test_a_signature_without_required_empty_members_is_reported_apart() -> None:
 def test_0_3_names_no_canonical_form_so_that_any_will_do() -> None:
     card = minimal_0_3()
     payload = rfc8785.dumps(card)
-    card["signatures"] = [sign(payload, {"alg": "ES256"}, KEYS["ES256"], "ES256")]
+    card["signatures"] = [sign(payload, {"alg": "ES256"}, key_of("ES256"), "ES256")]
     assert rules(card, public("ES256")) == []
     card["name"] += "!"
     (finding,) = check_card(card, jwks={"keys": [public("ES256")]})
