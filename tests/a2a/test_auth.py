@@ -88,7 +88,7 @@ def test_basic_wants_user_and_password() -> None:
     assert "bWU6cHc=" not in repr(parts)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("url", "endpoint", "origin"),
     [
         ("agent.example:8443", "https://agent.example", "https://agent.example:8443"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from connections import Connect
+from one_test import in_one_test
 from raw_agent import HELLO, MESSAGE, Answer, RawAgent, Request, nowhere, raw_agent, response, rpc
 
 from pytest_a2a_bench.a2a.card import AgentCard, card_urls, choose_interface, load_card, narrow_to_endpoint, parse_card
@@ -72,7 +73,7 @@ def test_nulls_everywhere_and_doubled_interfaces() -> None:
     assert (card.name, card.security, card.streaming) == ("", (), False)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("url", "read_as"),
     [
         ("/rpc", "http://agent.example:9000/rpc"),
@@ -114,7 +115,7 @@ def offering(*offers: tuple[str, str]) -> AgentCard:
 ALL = [(binding, version) for version in ("0.3", "1.0") for binding in ("GRPC", "HTTP+JSON", "JSONRPC")]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("offers", "protocol", "transport", "chosen"),
     [
         (ALL, "auto", "auto", ("grpc", "0.3")),

@@ -107,7 +107,7 @@ def test_message_shapes(raw: Any, form: Form) -> None:
     assert read_event(raw, form) == InMessage("agent", (Part.of_text("hi"),), "c")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "raw",
     [
         {"task": {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_SUBMITTED"}}},
@@ -169,7 +169,7 @@ def test_states(raw: Any, state: str | None) -> None:
     assert read_state(raw) == state
 
 
-@pytest.mark.parametrize("body", [b"NaN", b"[Infinity]", b"-Infinity", b"[" * 200_000, b"\xff", b""])
+@in_one_test("body", [b"NaN", b"[Infinity]", b"-Infinity", b"[" * 200_000, b"\xff", b""])
 def test_unsafe_json_is_refused(body: bytes) -> None:
     with pytest.raises(ProtocolError):
         parse_json(body)

@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.config.settings import Settings
@@ -23,7 +24,7 @@ def test_all_problems_are_reported_together() -> None:
         assert part in message
 
 
-@pytest.mark.parametrize("endpoint", ["", "ftp://x", "http://", "http://a b", "http://x:99999", "builtin:oracle"])
+@in_one_test("endpoint", ["", "ftp://x", "http://", "http://a b", "http://x:99999", "builtin:oracle"])
 def test_endpoint_must_be_a_url(endpoint: str) -> None:
     with pytest.raises(ConfigurationError, match="endpoint"):
         ClientConfig(endpoint)
@@ -36,7 +37,7 @@ def test_password_in_the_url_is_refused_and_not_repeated() -> None:
     assert redact_url("https://me:hunter2@host/x@y") == "https://host/x@y"
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
+@in_one_test("value", [float("nan"), float("inf"), -1.0])
 def test_numbers_must_be_finite(value: float) -> None:
     with pytest.raises(ConfigurationError, match="timeout is"):
         ClientConfig("http://x", timeout=value)

@@ -104,7 +104,7 @@ def test_no_exception_is_too_odd(no_proxy: str, host: str) -> None:
     assert found in (None, PROXY)
 
 
-@pytest.mark.parametrize("url", ["ftp://proxy:1", "http://", "http://me:s3cret-pw@proxy:99999999"])
+@in_one_test("url", ["ftp://proxy:1", "http://", "http://me:s3cret-pw@proxy:99999999"])
 def test_a_proxy_that_is_none_is_named_with_its_variable(url: str) -> None:
     message = problem_of({"HTTPS_PROXY": url})
     assert message.startswith("HTTPS_PROXY=")
@@ -119,7 +119,7 @@ def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     assert network_of(proxy="socks5://proxy:1080").proxy_for("https://agent.example") == "socks5://proxy:1080"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("reason", "message"),
     [
         ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "asks for a client certificate"),
@@ -230,7 +230,7 @@ def test_half_an_oauth_client_is_reported() -> None:
     assert "s3cret-one" in config.secrets
 
 
-@pytest.mark.parametrize("name", ["ca", "client_cert", "client_key"])
+@in_one_test("name", ["ca", "client_cert", "client_key"])
 def test_a_key_in_place_of_a_file_is_not_repeated(name: str, place: Place) -> None:
     option = CORE[name]
     with pytest.raises(ValueError, match="not the name of a file") as caught:
@@ -238,7 +238,7 @@ def test_a_key_in_place_of_a_file_is_not_repeated(name: str, place: Place) -> No
     assert "BEGIN" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["proxy", "oauth_token_url"])
+@in_one_test("name", ["proxy", "oauth_token_url"])
 def test_urls_with_credentials_are_refused_and_not_repeated(name: str) -> None:
     option = CORE[name]
     assert option.read("http://host:1") == "http://host:1"

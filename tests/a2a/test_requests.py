@@ -119,7 +119,7 @@ def test_an_uncertain_delivery_keeps_what_is_known_of_it() -> None:
     assert uncertain(TransportError("gone"), answered=False).reason == "reset after delivery"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("cause", "repeated"),
     [
         (ConnectionRefusedError(), True),
@@ -236,7 +236,7 @@ def test_names_comments_and_empty_events() -> None:
     assert [e.data for e in feed(b"data: 1\n\ndata: 2", [])] == ["1", "2"]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("stream", "complaint"),
     [
         (b"data: " + b"x" * 200, "larger than 100 bytes"),

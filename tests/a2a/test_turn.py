@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from connections import Connect
+from one_test import in_one_test
 from raw_agent import DONE, HELLO, MESSAGE, Request, event, raw_agent, response, rpc, stream_head
 from raw_agent import task as served_task
 
@@ -96,8 +97,8 @@ def test_artifacts_of_earlier_turns_are_not_repeated() -> None:
     assert play(task("completed", artifacts=both), earlier=second).reply().parts == ()
 
 
-@pytest.mark.parametrize("text", [None, "Task completed successfully."])
-@pytest.mark.parametrize("other", ["t2", "t"])
+@in_one_test("text", [None, "Task completed successfully."])
+@in_one_test("other", ["t2", "t"])
 def test_another_task_may_have_the_same_artifact(other: str, text: str | None) -> None:
     """An artifact's id is unique within a task only (a2a.proto, Artifact.artifact_id).
 
@@ -151,7 +152,7 @@ def test_only_an_announced_end_lacks_an_answer() -> None:
     assert not play(status("input-required")).lacks_answer
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "metadata",
     [{"adk_thought": True}, {"thought": True}, {"reasoning": True}, {"type": "thinking"}, {"kind": "reasoning"}],
 )
@@ -162,7 +163,7 @@ def test_thoughts_are_dropped(metadata: dict[str, Any]) -> None:
     assert reply(task("completed", artifacts=[{"artifactId": "a", "parts": parts}])).text == "42"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("metadata", "usage"),
     [
         ({"usage": {"input_tokens": 3, "output_tokens": 4, "cost": 0.5}}, Usage(3, 4, 0.5)),

@@ -111,7 +111,7 @@ def test_of_a_request_by_hand_the_error_is_a_member(tmp_path: Path) -> None:
     assert step.model_dump()["expect"]["body"] == {"error": {"absent": True}}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("old", "new", "message"),
     [
         (
@@ -157,7 +157,7 @@ def test_all_files_are_reported_at_once(tmp_path: Path) -> None:
     assert "the id 'MINE-001' is that of the test in" in text
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "message"),
     [
         ("", "it has neither suites nor include"),
@@ -183,7 +183,7 @@ def test_an_id_of_ours_is_refused(tmp_path: Path, ours: str) -> None:
 HELLO = "message: {role: ROLE_USER, parts: [{text: hi}]}"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("step", "safe", "rough"),
     [
         (f"operation: send_message, params: {{{HELLO}}}", True, False),
@@ -231,7 +231,7 @@ def test_the_operation_of_a_raw_request(raw: dict[str, Any], operation: str) -> 
     assert Raw(**{"method": "POST", **raw}).operation == operation
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("step", "seconds"),
     [
         ("delay_ms: 0", 0.0),
@@ -334,7 +334,7 @@ def test_where_an_assertion_does_not_hold(assertion: Any, value: Any, expected: 
     assert wrong(assertion, value) == expected
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("kind", "path", "match", "holds"),
     [
         ("any", "task.artifacts[*].parts[*]", {"text": "a"}, True),
@@ -359,7 +359,7 @@ def test_paths() -> None:
         at(TASK, "task..id")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "holds"),
     [
         ("task.status.state == TASK_STATE_WORKING", True),
@@ -415,7 +415,7 @@ def test_events_of_a_stream() -> None:
     assert not stream_mismatches(message, [view({"message": {"role": "x"}})])
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("states", "ordered"),
     [
         (["SUBMITTED", "WORKING", "WORKING", "COMPLETED"], True),

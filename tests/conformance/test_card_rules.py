@@ -68,7 +68,7 @@ def test_severity_follows_the_level_but_for_some() -> None:
     assert [f for f in found if not (f.found and f.expected and f.fix and f.spec)] == []
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("raw", "rule"), [([], "CARD-002"), ("card", "CARD-002"), (None, "CARD-002"), (7, "CARD-002"), ({}, "CARD-003")]
 )
 def test_an_invalid_card_is_a_finding(raw: Any, rule: str) -> None:
@@ -81,7 +81,7 @@ def test_a_version_can_be_demanded() -> None:
     assert "V03-CARD-002" in {f.rule for f in check_card(minimal_1_0(), version="0.3")}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("interface", "served_at", "broken"),
     [
         # Without TLS an address is accepted that the card was served at, if it is a private one.
@@ -117,9 +117,7 @@ def test_a_card_of_0_3_without_a_preferred_transport_is_correct_by_its_schema() 
     assert [(f.rule, f.severity) for f in check_card(card)] == [("V03-CARD-003", "note")]
 
 
-@pytest.mark.parametrize(
-    "said", ["required", "<your client secret>", "", {"type": "string", "minLength": 12}, 12345678]
-)
+@in_one_test("said", ["required", "<your client secret>", "", {"type": "string", "minLength": 12}, 12345678])
 def test_a_member_with_a_secrets_name_need_not_be_a_secret(said: Any) -> None:
     card = full_1_0()
     card["skills"][0]["examples"] = ["Forget my password"]

@@ -7,6 +7,7 @@ from cards import full_0_3, full_1_0, hybrid, minimal_0_3, minimal_1_0
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.card.document import Ledger, read_document, show, to_pointer
@@ -46,7 +47,7 @@ def test_the_table_says_what_an_object_has() -> None:
     assert old.types["type"].split("|") == ["apiKey", "http", "oauth2", "openIdConnect", "mutualTLS"]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("scheme", "fix"),
     [
         ({"mtlsSecurityScheme": {}, "httpAuthSecurityScheme": {"scheme": "Bearer"}}, "keep one"),

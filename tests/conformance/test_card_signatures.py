@@ -195,7 +195,7 @@ def test_0_3_names_no_canonical_form_so_that_any_will_do() -> None:
     assert (finding.rule, finding.severity) == ("V03-SIGN-003", "warning")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "jwks",
     [{}, [], 7, {"keys": 3}, {"keys": [None, {}, {"kty": "EC"}]}, {"keys": [{"kty": "EC", "kid": "key-1", "x": "?"}]}],
 )

@@ -257,7 +257,7 @@ def test_the_latest_messages_are_those_of_the_whole_history(limited: Any, found:
     assert begins(says(history, "SEND-011"), found)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("binding", "pointer"), [("JSONRPC", "/error/data"), ("HTTP+JSON", "/error/details"), ("GRPC", "/details")]
 )
 def test_violations_are_looked_for_where_the_binding_has_details(binding: str, pointer: str) -> None:
@@ -273,7 +273,7 @@ def test_violations_are_looked_for_where_the_binding_has_details(binding: str, p
     assert pointers == [pointer]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("version", "message", "found"),
     [("1.0", " ", "message is ' '"), ("1.0", 7, "message is 7"), ("0.3", "", ""), ("0.3", None, "message is None")],
 )

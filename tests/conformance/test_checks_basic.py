@@ -231,7 +231,7 @@ def test_agent_that_never_answers() -> None:
     assert sorted(r.outcome for r in results if r.binding == "JSONRPC") == ["error", "skipped"]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("message", "details", "missing"),
     [
         ("Method not found!", (), True),

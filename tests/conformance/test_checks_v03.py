@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from judged import faults, judge
 from one_test import in_one_test
 from peers import peer
@@ -75,7 +74,7 @@ OBJECTS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("whole", OBJECTS, ids=lambda whole: str(whole["kind"]))
+@in_one_test("whole", OBJECTS, ids=lambda whole: str(whole["kind"]))
 def test_each_required_member_is_asked_for(whole: Any) -> None:
     rule = RULES["V03-DM-004"]
     assert list(rule(whole)) == []
@@ -142,7 +141,7 @@ def test_objects_are_found_by_their_place() -> None:
     assert list(nodes("text")) == []
 
 
-@pytest.mark.parametrize("binding", ["JSONRPC", "GRPC"])
+@in_one_test("binding", ["JSONRPC", "GRPC"])
 def test_a_webhooks_authentication_has_a_list_of_schemes(binding: str) -> None:
     config = {"url": "https://hook.example/", "authentication": {"scheme": "Bearer", "credentials": "x"}}
     message = {"message": {}, "configuration": {"taskPushNotificationConfig": config}}

@@ -2,7 +2,6 @@ import dataclasses
 import datetime
 import json
 
-import pytest
 from one_test import in_one_test
 
 from pytest_a2a_bench.conformance import catalogue
@@ -236,7 +235,7 @@ def test_markdown_folds_findings_and_fences_what_agents_say() -> None:
     assert "\n# not a title" not in text
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@in_one_test("format", FORMATS)
 def test_nothing_that_an_agent_says_reaches_a_terminal_raw(format: str) -> None:
     told = result("failed", found=EVIL)
     told = dataclasses.replace(told, findings=(dataclasses.replace(told.findings[0], pointer=f"/{EVIL}"),))
@@ -246,7 +245,7 @@ def test_nothing_that_an_agent_says_reaches_a_terminal_raw(format: str) -> None:
         assert "<script>" not in text.split("```")[0]
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@in_one_test("format", FORMATS)
 def test_reports_are_bounded_and_may_be_empty(format: str) -> None:
     assert render(report(), format).endswith("\n")
     big = "x" * 300_000

@@ -43,7 +43,7 @@ def make_card(*interfaces: tuple[str, str, str], **capabilities: bool) -> dict[s
     return {"name": "x", "supportedInterfaces": named, "capabilities": capabilities}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@in_one_test("version", VERSIONS)
 def test_every_requirement_has_a_check_or_a_reason(version: str) -> None:
     entries = load_requirements(version)
     wanted = {r.id for r in entries if r.bindings != ("card",)}
@@ -120,7 +120,7 @@ def test_where_nobody_answers_each_requirement_is_accounted_for() -> None:
     assert {results[f"1.0/{id}[JSONRPC]"].outcome for id in ("DM-001", "SEND-007")} == {"error"}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("binding", "url", "outcome"),
     [
         ("JSONRPC", "http://[::1", "failed"),
@@ -256,7 +256,7 @@ def test_curl_line_repeats_the_request() -> None:
     assert not any(w.startswith(("host", "content-length")) for w in words)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("url", "address", "plain"),
     [("http://h:1", "h:1", True), ("h:1", "h:1", True), ("grpcs://h:1", "h:1", False), ("https://h:1/", "h:1", False)],
 )
@@ -284,7 +284,7 @@ def test_secrets_are_taken_out() -> None:
     assert Redactor((SECRET,)).exchange(recorded) == recorded, "it says how much was left out, as before"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("name", "params", "expected"),
     [
         ("GetTask", {"id": "a/b c", "historyLength": 0}, ("GET", "/tasks/a%2Fb%20c", {"historyLength": "0"}, None)),

@@ -14,6 +14,7 @@ from a2a.types import AgentCardSignature, Part
 from gateway_faults import FAULTS, method, unless_card
 from gateway_proxy import TRANSPARENT, Fault, Message, Rewriting, gateway_proxy, json_answer
 from judged import SCRIPTED
+from one_test import in_one_test
 from scripted import Features, ScriptedExecutor, full_agent
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp
@@ -164,7 +165,7 @@ def test_an_agent_that_varies_gives_no_finding() -> None:
         assert found(pair.compare(pair.plan())) == {}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("direct", "through", "expected"),
     [
         ([{"/a": 1}, {"/a": 1}], {"/a": 1}, []),
@@ -195,7 +196,7 @@ def test_a_member_that_is_renamed_is_lost() -> None:
     assert "/result/metadatx/n: 1 through the gateway, missing without it" in difference.found
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("want", "got", "words"), [(1, "1", '"1" through the gateway, 1'), (None, "", '"" through the gateway, null')]
 )
 def test_values_of_another_type_look_different(want: Any, got: Any, words: str) -> None:

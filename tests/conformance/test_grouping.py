@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judged import collect
 from mutation import PROMPTS
+from one_test import in_one_test
 from raw_agent import Handler, Request, nowhere, raw_agent, response
 
 from pytest_a2a_bench.a2a.config import ClientConfig
@@ -219,7 +220,7 @@ CALLED = {
 }
 
 
-@pytest.mark.parametrize("name", FOLDED)
+@in_one_test("name", FOLDED)
 def test_what_has_one_cause_is_one_row(name: str) -> None:
     rows = fold(FOLDED[name])
     assert "".join(r.outcome[0] for r in rows) == name.partition(":")[0]
@@ -245,7 +246,7 @@ def test_answers_that_come_too_late_are_one_error() -> None:
     assert folded[0].findings[0].found == "answers take longer than the limit of time: SendMessage: late"
 
 
-@pytest.mark.parametrize("further", [(), ("GRPC",)])
+@in_one_test("further", [(), ("GRPC",)])
 def test_a_difference_is_explained_by_what_is_wrong_on_one_binding(further: tuple[str, ...]) -> None:
     def asked(id: str, n: int) -> dict[str, Any]:
         params = {"id": id, "historyLength": n}
@@ -335,7 +336,7 @@ def test_an_interface_that_is_not_there_fails_the_rule_of_the_card_alone(where: 
     assert cause.explains == (f"{len(explained)} checks could not be made",)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("outcome", "waived", "becomes"),
     [("failed", False, "explained"), ("failed", True, "skipped"), ("passed", False, "error")],
 )
@@ -698,7 +699,7 @@ CONSEQUENCES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", CONSEQUENCES)
+@in_one_test("name", CONSEQUENCES)
 def test_what_follows_from_another_finding_is_listed_beneath_it(name: str) -> None:
     cause, follow, others, binding = (*CONSEQUENCES[name], "JSONRPC")[:4]
     rows = [row(one[0], one[1], binding) for one in (*follow, cause)]
@@ -712,9 +713,7 @@ def test_what_follows_from_another_finding_is_listed_beneath_it(name: str) -> No
     assert {r.outcome for r in fold(rows[:-1])} == {"failed"}
 
 
-@pytest.mark.parametrize(
-    ("rule", "found"), [("SIGN-001", "signature is missing"), ("SIGN-002", "the header has no alg")]
-)
+@in_one_test(("rule", "found"), [("SIGN-001", "signature is missing"), ("SIGN-002", "the header has no alg")])
 def test_a_signature_that_cannot_be_read_is_one_defect(rule: str, found: str) -> None:
     unread = "no signature verifies (none of them can be read, or has an accepted alg)"
     rows = [row(rule, found, CARD), row("SIGN-004", unread, CARD)]
@@ -765,7 +764,7 @@ def test_a_slow_task_that_fails_or_asks_breaks_no_rule() -> None:
     assert {r.outcome for r in results if r.requirement.group in ("streaming", "subscribe")} <= {"passed", "skipped"}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("error", "words"),
     [
         (read_rest_error(None, 404), "404: no message"),

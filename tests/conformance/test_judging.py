@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from faulty_server import start_faulty
 from judged import collect
+from one_test import in_one_test
 from raw_agent import Request, raw_agent, response, scripted
 
 from pytest_a2a_bench.a2a import loop
@@ -63,7 +64,7 @@ def test_a_subject_reads_its_card(subject: Subject) -> None:
     assert {r.outcome for r in subject.card_results() if r.requirement.group == "signatures"} == {"skipped"}
 
 
-@pytest.mark.parametrize("card", [None, [], "x", {}, {"supportedInterfaces": []}, {"url": 3}])
+@in_one_test("card", [None, [], "x", {}, {"supportedInterfaces": []}, {"url": 3}])
 def test_a_card_that_names_nothing_to_speak_to(card: object) -> None:
     subject = Subject("http://127.0.0.1:1", card)
     assert subject.problem

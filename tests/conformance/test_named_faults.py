@@ -17,6 +17,7 @@ from faulty_server import start_faulty
 from judged import faults
 from judged import judge as judge_card
 from mutation import Verdict, judge
+from one_test import in_one_test
 from raw_agent import Request, raw_agent, response
 
 from pytest_a2a_bench.conformance.checks.data_model import RULES
@@ -197,7 +198,7 @@ class Notified:
         return wanted(self.deliveries)
 
 
-@pytest.mark.parametrize("number", [0, 1, 120])
+@in_one_test("number", [0, 1, 120])
 def test_notifications_are_waited_for_as_long_as_more_arrive(number: int) -> None:
     hook = Notified(number)
     assert asyncio.run(settled(cast("Any", hook), 5.0))

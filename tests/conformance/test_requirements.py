@@ -3,6 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
+from one_test import in_one_test
 
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.catalogue import load_requirements, requirement, rule_ids
@@ -16,7 +17,7 @@ from pytest_a2a_bench.conformance.wire.reply import ERRORS
 from pytest_a2a_bench.errors import ConfigurationError
 
 
-@pytest.mark.parametrize(("version", "least"), [("1.0", 267), ("0.3", 45)])
+@in_one_test(("version", "least"), [("1.0", 267), ("0.3", 45)])
 def test_the_catalogue_is_complete_and_well_formed(version: str, least: int) -> None:
     rows = load_requirements(version)
     assert len(rows) >= least

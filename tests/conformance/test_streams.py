@@ -58,7 +58,7 @@ def test_the_old_shapes_read_the_same() -> None:
     assert neutral_state(3) == ""
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("stream", "problems", "open_"),
     [
         ([chunk("a"), chunk("b", append=True), chunk("c", append=True, last=True)], 0, []),
@@ -101,7 +101,7 @@ def test_a_later_stream_is_the_end_of_the_longer_one() -> None:
     assert not ev.is_suffix(["a", "b"], ["a", "b", "c"])
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "seconds"),
     [
         ("1970-01-01T00:00:01Z", 1.0),

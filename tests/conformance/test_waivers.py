@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.conformance import waivers
 from pytest_a2a_bench.conformance.finding import CheckOutcome, CheckResult, Finding, Requirement
@@ -68,7 +69,7 @@ def test_a_bad_file_names_everything_that_is_wrong() -> None:
         assert part in message
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "complaint"),
     [
         ("waiver = 3", "write [[waiver]]"),

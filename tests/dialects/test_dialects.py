@@ -93,7 +93,7 @@ def test_tool_call_writes_the_tools_between_tags_and_the_results_by_name() -> No
     )
 
 
-@pytest.mark.parametrize("name", [n for n in GENERAL if n != "data"])
+@in_one_test("name", [n for n in GENERAL if n != "data"])
 def test_a_reply_of_one_message_object_is_its_text(name: str) -> None:
     decoded = read(name, Part.of_text('{"message": "What is its title?"}'))
     assert (decoded.text, decoded.calls, decoded.unreadable) == ("What is its title?", (), False)
@@ -184,7 +184,7 @@ def test_our_own_formats_need_no_metadata_to_tell_a_user_from_a_tool(name: str, 
         assert dialect.decode_request(parts) == dialects.DecodedRequest(briefing, tuple(events))
 
 
-@pytest.mark.parametrize("name", ["agentbeats", "sierra"])
+@in_one_test("name", ["agentbeats", "sierra"])
 def test_foreign_formats_without_metadata_are_read_as_well_as_can_be(name: str) -> None:
     dialect = dialects.get(name)
     first = bare(dialect.encode_request(BRIEFING, [UserSaid("Hi\nthere")]))
@@ -237,7 +237,7 @@ def test_a_tutorial_first_message_is_read() -> None:
     assert decoded.events == (UserSaid("Hi! How can I help you today?\nHello"),)
 
 
-@pytest.mark.parametrize("name", NAMED)
+@in_one_test("name", NAMED)
 def test_the_dialect_of_a_request_is_detected(name: str) -> None:
     dialect = dialects.get(name)
     # Its answers are those of tool_call, which reads its requests.
@@ -302,7 +302,7 @@ def test_respond_is_speech_unless_a_tool_has_that_name() -> None:
         assert (reply.text, reply.calls) == (None, (ToolCall("respond", {"content": "Hi"}),))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "written",
     [
         '{"name": "{RESPOND_ACTION_NAME}", "arguments": {"content": "Hi"}}',
@@ -344,7 +344,7 @@ def test_an_empty_reply_is_noted(name: str, parts: tuple[Part, ...]) -> None:
     assert (silent.text, silent.calls, rules(silent)) == (None, (), ["empty-reply"])
 
 
-@pytest.mark.parametrize("name", GENERAL)
+@in_one_test("name", GENERAL)
 def test_unreadable_content_is_never_passed_on_silently(name: str) -> None:
     broken = 'Sure: {"tool_call": {"name": "get_user", "arguments": {"id": '
     reply = read(name, Part.of_text(broken))
@@ -415,7 +415,7 @@ def test_replies_are_written_as_each_format_has_it() -> None:
     assert dialects.get("sierra").encode_reply(said) == text(f"<json>\n{spoken}\n</json>")
 
 
-@pytest.mark.parametrize("name", GENERAL)
+@in_one_test("name", GENERAL)
 def test_the_reminder_shows_the_format_and_is_no_call_itself(name: str) -> None:
     (part,) = dialects.get(name).reminder()
     shown = part.text or json.dumps(part.data)
@@ -450,7 +450,7 @@ def tools_of(reply: dict[str, Any]) -> list[ToolSpec]:
     ]
 
 
-@pytest.mark.parametrize("name", ["auto", "tool_call", "agentbeats", "sierra", "data"])
+@in_one_test("name", ["auto", "tool_call", "agentbeats", "sierra", "data"])
 @in_one_test("reply", CORPUS, ids=lambda r: r["name"])
 def test_every_dialect_carries_out_the_same(name: str, reply: dict[str, Any]) -> None:
     decoded = dialects.get(name).decode_reply(parts_of(reply), tools_of(reply))

@@ -62,7 +62,7 @@ def test_a_call_is_found_however_it_is_written(text: str) -> None:
     assert scan.unreadable == ()
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("written", "value"),
     [
         ("""{'t': "it's"}""", {"t": "it's"}),
@@ -77,7 +77,7 @@ def test_python_spelling_is_read_as_json(written: str, value: Any) -> None:
     assert parse_json(written) == value
 
 
-@pytest.mark.parametrize("text", ["NaN", "[Infinity]", "1e999", "9" * 5000, "{1: 2}", "{'a'}", "[" * 5000])
+@in_one_test("text", ["NaN", "[Infinity]", "1e999", "9" * 5000, "{1: 2}", "{'a'}", "[" * 5000])
 def test_values_outside_of_json_are_refused(text: str) -> None:
     assert parse_json(text) is BROKEN
 
@@ -148,7 +148,7 @@ def test_the_stored_text_of_an_unreadable_call_is_bounded() -> None:
     assert len(raw) == RAW_LIMIT
 
 
-@pytest.mark.parametrize("depth", [MAX_DEPTH - 2, MAX_DEPTH + 50, 100_000])
+@in_one_test("depth", [MAX_DEPTH - 2, MAX_DEPTH + 50, 100_000])
 def test_nesting_is_read_up_to_a_limit_and_reported_beyond(depth: int) -> None:
     text = '{"name": "book", "arguments": {"a": ' + "[" * (depth - 2) + "]" * (depth - 2) + "}}"
     scan = scan_text(text, KNOWN)
@@ -272,7 +272,7 @@ def test_threads_do_not_disturb_each_other() -> None:
     assert str(found[3]) == texts[3]
 
 
-@pytest.mark.parametrize("text", ["", "[1", "f(1)", "x"])
+@in_one_test("text", ["", "[1", "f(1)", "x"])
 def test_an_invalid_literal_is_refused(text: str) -> None:
     with pytest.raises((SyntaxError, ValueError)):
         read_literal(text)
