@@ -73,13 +73,20 @@ def test_context_goes_back_and_ended_tasks_are_not_continued(wired: AgentConnect
     assert [e.direction for e in session.history] == ["sent", "received"] * 2
 
 
-def test_waiting_task_is_continued_and_old_artifacts_are_not_repeated(wired: AgentConnection) -> None:
+def test_a_task_that_waits_is_continued_or_canceled(wired: AgentConnection, agent: Scripted) -> None:
     session = wired.session()
     question = session.send([Part.of_text("ask which one?")])
     assert (question.state, question.text) == ("input-required", "a draft\nwhich one?")
     answer = session.send([Part.of_text("the red one")])
     assert (answer.state, answer.text) == ("completed", "continued: the red one")
     assert answer.a2a_task_id == question.a2a_task_id
+
+    session = wired.session()
+    reply = session.send([Part.of_text("ask what?")])
+    session.finish()
+    assert agent.executor.cancelled[-1] == reply.a2a_task_id
+    session.finish()
+    assert agent.executor.cancelled.count(str(reply.a2a_task_id)) == 1
 
 
 def test_ends_without_an_answer(wired: AgentConnection) -> None:
@@ -116,15 +123,6 @@ def test_cancel_from_another_thread(wired: AgentConnection) -> None:
     with pytest.raises(TrialCancelledError):
         session.send([Part.of_text("echo x")])
     session.finish()
-
-
-def test_finish_cancels_a_task_that_waits(wired: AgentConnection, agent: Scripted) -> None:
-    session = wired.session()
-    reply = session.send([Part.of_text("ask what?")])
-    session.finish()
-    assert agent.executor.cancelled[-1] == reply.a2a_task_id
-    session.finish()
-    assert agent.executor.cancelled.count(str(reply.a2a_task_id)) == 1
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ import httpx
 import pytest
 import respx
 from connections import Connect, Serve
+from one_test import in_one_test
 from raw_agent import (
     DONE,
     HELLO,
@@ -109,7 +110,7 @@ CHUNKED = stream_head().replace(b"Connection: close", b"Transfer-Encoding: chunk
 SHORT = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\ncontent-length: 500\r\n\r\n{"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("streaming", "answers", "complaint", "reason"),
     [
         (
@@ -290,7 +291,7 @@ def test_what_is_huge_is_dropped(serve: Serve, connect: Connect, head: bytes, pi
     assert not piece or sum(sent) < 50_000_000  # what the sockets' buffers took
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("answer", "error", "complaint", "code"),
     [
         *(
@@ -357,7 +358,7 @@ def begun(state: str) -> Callable[[Request], bytes]:
     return lambda request: rpc({"task": task(state)}, request)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("streaming", "answers"),
     [
         ("off", [begun("SUBMITTED"), lambda request: rpc(task("WORKING"), request)]),
@@ -402,7 +403,7 @@ def test_stream_that_stays_open_after_the_answer_is_left(serve: Serve, connect: 
     read.set()
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("can", "refuses", "methods"),
     [
         (True, "", ["SendStreamingMessage", "SendStreamingMessage"]),
@@ -445,7 +446,7 @@ def test_token_is_withheld_from_another_origin(serve: Serve, connect: Connect, t
     assert stranger.messages[-1].headers["authorization"] == f"Bearer {SECRET}"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("status", "location", "complaint"),
     [
         *((f"{code} Found", "STRANGER/rpc", "redirects to another origin") for code in (301, 302, 307)),
@@ -494,7 +495,7 @@ def test_card_at_the_legacy_path(serve: Serve, connect: Connect) -> None:
     assert (card.name, card.interfaces[0].url) == ("old", f"{agent.url}/rpc")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("answer", "told"),
     [
         (response("nothing", "404 Not Found"), r"agent-card\.json: HTTP 404.*agent\.json: HTTP 404"),

@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import pytest
 from connections import Connect
+from one_test import in_one_test
 from raw_agent import HELLO, Answer, RawAgent, Request, raw_agent, response, rpc
 from raw_grpc import insecure_card, raw_grpc
 
@@ -94,10 +95,11 @@ def shown(session: AgentSession, error: BaseException | None = None) -> str:
     return f"{error!r} {trace} {session.metrics} {session.findings}"
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("scheme", SCHEMES)
+@in_one_test("answer", ANSWERS)
 def test_echoed_tokens_are_hidden(connect: Connect, caplog: pytest.LogCaptureFixture, scheme: str, answer: str) -> None:
     caplog.set_level(logging.DEBUG)
+    caplog.clear()
     with raw_agent(ANSWERS[answer]) as agent:
         with_scheme(agent, scheme)
         session = connect(agent.url, auth=Credentials(USER if scheme == "basic" else SECRET)).session()

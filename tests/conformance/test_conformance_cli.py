@@ -18,6 +18,7 @@ from cards import minimal_0_3, minimal_1_0
 from faulty_server import start_faulty
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_test import in_one_test
 
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card.document import lines_of, to_pointer
@@ -112,7 +113,7 @@ def test_a_card_that_cannot_be_used_is_a_finding(capsys: pytest.CaptureFixture[s
     assert "there is no agent card that can be read" in out
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("arguments", "complaint"),
     [
         (["http://127.0.0.1:1"], "nothing answers at"),

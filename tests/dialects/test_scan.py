@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from examples import sampled
+from examples import some
 from one_test import in_one_test
 
 from pytest_a2a_bench.dialects.calls import Reading
@@ -206,7 +206,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(HOSTILE, 20))
+@in_one_test("name", some(HOSTILE, 20))
 def test_hostile_text_costs_linear_time(name: str) -> None:
     text = HOSTILE[name]
     part = min(cpu_seconds(text[: len(text) // 8]) for _ in range(3))
