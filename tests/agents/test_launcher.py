@@ -7,13 +7,12 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import pytest
 from examples import examples
+from harness import wait_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_test import in_one_test
@@ -41,13 +40,6 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return condition()
 
 
 @pytest.mark.slow
@@ -86,11 +78,12 @@ def test_no_agent_outlives_its_parent_although_a_fork_keeps_the_pipe_open(tmp_pa
         if not forks:
             parent.kill()
         parent.wait()
-        gone = wait_until(lambda: not alive(pid))
-        if fork is not None:
-            assert alive(fork)
-            os.kill(fork, signal.SIGKILL)
-    assert gone
+        try:
+            wait_for(lambda: not alive(pid))
+        finally:
+            if fork is not None:
+                assert alive(fork)
+                os.kill(fork, signal.SIGKILL)
 
 
 PARENT = """

@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -160,17 +159,16 @@ class TestKept:
         assert [record.name for record in kept.all()] == ["running"]
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[tuple[Caller, Caller]]:
+def test_over_the_wire_the_second_waits_for_the_first_and_the_third_is_refused(tmp_path: Path) -> None:
     terms = Terms(tmp_path / "results", guard=LOCAL, per_caller=1, waiting=1)
     place = ServerOptions(database=f"sqlite+aiosqlite:///{tmp_path}/shared.db")
-    with served(terms, place=place) as first, served(terms, place=place) as second:
-        yield Caller(first), Caller(second)
-
-
-def test_over_the_wire_the_second_waits_for_the_first_and_the_third_is_refused(pair: tuple[Caller, Caller]) -> None:
-    first, second = pair
-    with agent_served("oracle?latency=30") as slow, agent_served("oracle") as quick:
+    with (
+        served(terms, place=place) as one,
+        served(terms, place=place) as other,
+        agent_served("oracle?latency=30") as slow,
+        agent_served("oracle") as quick,
+    ):
+        first, second = Caller(one), Caller(other)
         request = gen3(quick.url, domain="mock", num_tasks=1, tag_trials=True)
         with asking(first, gen3(slow.url, domain="mock", num_tasks=1, tag_trials=True)) as running:
             with asking(second, request, until="waiting") as waiting:

@@ -12,7 +12,6 @@ from mini_org.building import key_prefixes
 from mini_org.files import make_files
 from mini_org.near_makers import MAKERS
 from mini_org.near_misses import chosen_rows, near_misses, traps
-from mini_org.near_rows import NearMiss
 from mini_org.org import schema_rows
 from mini_org.solve import choose_steps
 from mini_org.solve.attentive import attentive
@@ -159,15 +158,10 @@ def test_golds_are_of_their_kind_and_in_the_org() -> None:
 # Rot that hurts shortcuts and nobody else, and drift that an attentive agent sees through.
 
 
-@pytest.fixture(scope="module")
-def misses() -> list[NearMiss]:
-    org = mini()
-    return near_misses(org.rows, org.tasks, org.schema, org.seed)
-
-
 @pytest.mark.slow
-def test_every_shortcut_that_rows_are_made_for_falls_and_no_gold_does(misses: list[NearMiss]) -> None:
+def test_every_shortcut_that_rows_are_made_for_falls_and_no_gold_does() -> None:
     org = mini()
+    misses = near_misses(org.rows, org.tasks, org.schema, org.seed)
     extra = chosen_rows(misses, 2_000)
     rows = {name: [*made, *extra.get(name, ())] for name, made in org.rows.items()}
     with closing(LocalOrg.from_rows(rows, org.schema, name=org.name, today=org.today)) as local:

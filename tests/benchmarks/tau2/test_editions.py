@@ -122,7 +122,11 @@ def test_places_are_made_absolute_and_have_data(tmp_path: Path) -> None:
 # --- trials on it -----------------------------------------------------------------------------------------------------
 
 
-def test_golds_policy_and_database_are_the_checkouts(checkout: Path, run_trials: RunTrials) -> None:
+def test_golds_policy_and_database_are_the_checkouts_and_unknown_fields_do_no_harm(
+    checkout: Path, run_trials: RunTrials
+) -> None:
+    news = {"issues": [{"id": "1", "title": "x"}], "required_documents": ["a"], "user_tools": []}
+    change_tasks(checkout, lambda task: task.update(news))
     domain = checkout / "data" / "tau2" / "domains" / "mock"
     (domain / "policy.md").write_text("The policy of this edition.")
     database = json.loads((domain / "db.json").read_text())
@@ -180,13 +184,6 @@ def test_data_without_words_for_simulated_users_leave_the_installed_ones(checkou
     shutil.rmtree(checkout / "data" / "tau2" / "user_simulator")
     upstream.load(data=checkout / "data")
     assert get_global_user_sim_guidelines() == before
-
-
-def test_fields_that_this_tau2_does_not_know_do_no_harm(checkout: Path, run_trials: RunTrials) -> None:
-    news = {"issues": [{"id": "1", "title": "x"}], "required_documents": ["a"], "user_tools": []}
-    change_tasks(checkout, lambda task: task.update(news))
-    [result] = run_trials(oracle_of(checkout), chosen(checkout), [CREATE])
-    assert result.success, result.error
 
 
 NEW_ACTION = {"env_type": "user", "func_name": "add_notification", "arguments": {}}

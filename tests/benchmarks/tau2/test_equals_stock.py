@@ -14,7 +14,6 @@ from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.model import TrialResult
 
 # LiteLLM warns about much, in threads of its own.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -29,13 +28,6 @@ JUDGED = KEYS["create_task_1_nl_eval"]
 def stock() -> Iterator[StockTau2]:
     with StockTau2(Settings()) as found:
         yield found
-
-
-@pytest.fixture
-def held(run_trials: RunTrials) -> TrialResult:
-    [result] = run_trials("oracle", Settings(tag_trials=True), [GOLD_RUN])
-    assert result.success, result.error
-    return result
 
 
 # --- what is as it should be ------------------------------------------------------------------------------------------
@@ -88,7 +80,9 @@ def _call_argument(simulation: dict[str, Any]) -> None:
     ],
     ids=("tool output", "argument", "user dropped", "last dropped", "end"),
 )
-def test_a_changed_conversation_differs(change: Change, said: str, held: TrialResult, stock: StockTau2) -> None:
+def test_a_changed_conversation_differs(change: Change, said: str, run_trials: RunTrials, stock: StockTau2) -> None:
+    [held] = run_trials("oracle", Settings(tag_trials=True), [GOLD_RUN])
+    assert held.success, held.error
     assert stock.differences(held) == []
     result = dataclasses.replace(held, simulation=copy.deepcopy(held.simulation))
     change(result.simulation)  # type: ignore[arg-type]
