@@ -175,9 +175,7 @@ def _verdict(
 
 def _unfinished(asked: manifest.Manifest | None, found: StoredVerdict | None, trials: list[TrialResult]) -> list[str]:
     """Describe how much of the last run is missing: it goes on, or was stopped."""
-    if found is not None and found.trials.not_run:
-        return [f"Of the run, {count(found.trials.not_run, 'trial')} more had not begun when it was stopped."]
-    if asked is None or (found is not None and not found.trials.cut_short):
+    if asked is None or (found is not None and not (found.trials.cut_short or found.trials.not_run)):
         return []
     own = [r for r in trials if r.run_id in asked.runs]
     absent = len(set(asked.keys) - {str(r.key) for r in own})

@@ -11,6 +11,7 @@ from one_test import in_one_test
 from raw_agent import Request, raw_agent, response
 
 from pytest_a2a_bench import schemas
+from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store
 
 OPEN = "the breaker is open since desk/front/refused#0: HTTP 401 Unauthorized"
@@ -93,7 +94,7 @@ def test_a_stopped_run_is_told_everywhere_and_the_rest_is_run_by_a_resumed_run(
     assert f"{len(not_run)} of {len(tasks)} trials were not run and count as not passed: the run was stopped." in page
     assert OPEN in (desk.path / "summary.md").read_text()
     later = command("export", "html", results).out
-    assert f"Of the run, {len(not_run)} trials more had not begun when it was stopped." in later
+    assert f"goes on or was stopped: there is no result of {count(len(not_run), 'trial')} of {len(tasks)}" in later
 
     second = desk(*options, "--a2a-resume")
     second.assert_outcomes(passed=len(tasks))
@@ -202,6 +203,19 @@ def test_a_model_that_is_busy_stops_no_run(bench: Bench, noop_url: str, monkeypa
             f"--a2a-set=user-llm-args={arguments}",
         )
     result.assert_outcomes(failed=1)
+
+
+def test_a_trial_that_was_cancelled_is_on_the_page_and_not_missing_from_it(desk: Bench) -> None:
+    desk.tasks("ok-a ok-b ok-c")
+    desk()
+    ended, gone, _ = sorted((desk.path / "a2a-results" / "trials").iterdir())
+    error = {"status": "infrastructure_error", "error_type": "TrialCancelledError", "error": "cancelled"}
+    ended.write_text(json.dumps({**json.loads(ended.read_text()), "reward_info": None, **error}))
+    gone.unlink()
+    assert "2 trials not run" in command("gate", "a2a-results", code=1).out
+    said = command("export", "html", "a2a-results").out
+    assert "2 trials" in said
+    assert "there is no result of 1 trial of 3" in said
 
 
 # -- time --
