@@ -45,7 +45,7 @@ def test_a_token_reaches_its_agent_and_nobody_else(
 ) -> None:
     terms = Terms(tmp_path / "r", guard=LOCAL, agent_tokens={"PURPLE_TOKEN": agent.url}, is_private=True)
     with served(terms) as url:
-        many = {"num_tasks": 2} if domain == "mock" else {}
+        many = {"num_tasks": 2, "max_steps": 10} if domain == "mock" else {}
         received = Caller(url).ask(gen3(agent.url, domain=domain, agent_token="PURPLE_TOKEN", **many))
         wait_for_end(tmp_path / "r", received)
         assert received.state == "completed", received.text

@@ -336,7 +336,7 @@ def test_no_secret_is_handed_to_an_agent_or_found_anywhere(tmp_path: Path, monke
     parrot = saying(lambda request: f"{request.headers} {request.body.decode()}"[:2000])
     with raw_agent(parrot) as agent, served(Terms(results, guard=LOCAL), Callers(file)) as url:
         caller = Caller(url, ADA)
-        received = caller.ask(gen3(agent.url, domain="mock", task_ids=["create_task_1"]))
+        received = caller.ask(gen3(agent.url, domain="mock", task_ids=["create_task_1"], max_steps=10))
         metrics = httpx.get(f"{url}metrics", headers={"Authorization": f"Bearer {ADA}"}).text
         heard = "".join(f"{r.path} {r.headers} {r.body!r}" for r in agent.requests)
         assert agent.messages
