@@ -34,29 +34,19 @@ def played_by(url: str, **options: Any) -> Settings:
     return dataclasses.replace(SCRIPTED, user=f"a2a:{url}", **options)
 
 
-@pytest.fixture(scope="module")
-def users() -> Iterator[tuple[str, Speaker]]:
-    speaker = Speaker(ScriptedUsers())
-    with served_brain(speaker) as url:
-        yield url, speaker
-
-
-def compare(run_trials: RunTrials, url: str, spec: str, every: list[TrialKey]) -> list[TrialResult]:
-    here, there = run_trials(spec, SCRIPTED, every), run_trials(spec, played_by(url), every)
-    for one, other in zip(here, there, strict=True):
-        assert (one.status, other.status) == ("evaluated", "evaluated"), other.error
-        assert (other.reward_info, other.termination_reason) == (one.reward_info, one.termination_reason)
-        assert said(other) == said(one)
-        assert (other.turns, other.wire.requests) == (one.turns, one.wire.requests)
-        assert other.fingerprint != one.fingerprint
-    return there
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("domain", "count"), [("mock", 1), ("telecom", 2)])
-def test_the_same_user_behind_a2a(run_trials: RunTrials, users: tuple[str, Speaker], domain: str, count: int) -> None:
-    url, speaker = users
-    for result in compare(run_trials, url, "oracle", some_keys(domain, count)):
+def test_the_same_user_behind_a2a(run_trials: RunTrials, domain: str, count: int) -> None:
+    every, speaker = some_keys(domain, count), Speaker(ScriptedUsers())
+    here = run_trials("oracle", SCRIPTED, every)
+    with served_brain(speaker) as url:
+        there = run_trials("oracle", played_by(url), every)
+    for one, result in zip(here, there, strict=True):
+        assert (one.status, result.status) == ("evaluated", "evaluated"), result.error
+        assert (result.reward_info, result.termination_reason) == (one.reward_info, one.termination_reason)
+        assert said(result) == said(one)
+        assert (result.turns, result.wire.requests) == (one.turns, one.wire.requests)
+        assert result.fingerprint != one.fingerprint
         (party,) = result.parties
         spoken = [turn for turn in result.transcript if turn.role == "user"]
         assert {turn.party for turn in spoken} == {"user"}
