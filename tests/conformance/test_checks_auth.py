@@ -62,30 +62,28 @@ def test_an_open_agent_that_declares_an_extended_card() -> None:
     assert passed(results) >= {"EXT-003", "EXT-004", "EXT-005", "EXT-006", "EQ-001", "EQ-002", "EQ-004"}
 
 
-def test_credentials_that_nobody_checks() -> None:
+@pytest.mark.parametrize(
+    ("schemes", "token"),
+    [
+        (["token"], "x"),
+        # Credentials of a scheme that is not declared are a defect of the card alone. Another way to be served, which
+        # the card does declare, is a promise that can be judged.
+        (["nobody"], ""),
+        (["nobody", "token"], ""),
+    ],
+)
+def test_credentials_that_nobody_checks(schemes: list[str], token: str) -> None:
     with broken_rpc(TASK, []) as url:
         card = {
             **make_card(url),
             "securitySchemes": {"token": {"httpAuthSecurityScheme": {"scheme": "bearer"}}},
-            "securityRequirements": [{"schemes": {"token": {}}}],
+            "securityRequirements": [{"schemes": {name: {}}} for name in schemes],
         }
-        results = judge(url, groups=["auth"], card=card, config=ClientConfig(endpoint=url, auth=Credentials("x")))
-    assert {r.requirement.id for r in results.values() if r.outcome == "failed"} == {"AUTH-001", "AUTH-002", "AUTH-005"}
-
-
-@pytest.mark.parametrize("other", [None, {"schemes": {"token": {}}}])
-def test_credentials_of_a_scheme_that_is_not_declared_are_a_defect_of_the_card_alone(other: Any) -> None:
-    with broken_rpc(TASK, []) as url:
-        card = {
-            **make_card(url),
-            "securitySchemes": {"token": {"httpAuthSecurityScheme": {"scheme": "bearer"}}},
-            "securityRequirements": [{"schemes": {"nobody": {}}}, *([other] if other else [])],
-        }
-        results = judge(url, groups=["auth"], card=card)
+        config = ClientConfig(endpoint=url, auth=Credentials(token) if token else None)
+        results = judge(url, groups=["auth"], card=card, config=config)
     failed = {r.requirement.id for r in results.values() if r.outcome == "failed"}
-    # Another way to be served, which the card does declare, is a promise that can be judged.
-    assert failed == ({"AUTH-001", "AUTH-002", "AUTH-005"} if other else set())
-    assert other or "which CARD-019 judges" in results["1.0/AUTH-001[JSONRPC]"].reason
+    assert failed == ({"AUTH-001", "AUTH-002", "AUTH-005"} if "token" in schemes else set())
+    assert "token" in schemes or "which CARD-019 judges" in results["1.0/AUTH-001[JSONRPC]"].reason
 
 
 def test_a_required_extension_that_nobody_requires() -> None:

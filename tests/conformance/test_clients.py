@@ -159,7 +159,9 @@ class SmallClient:
             for i in card.get("additionalInterfaces", ())
         ]
         wanted = (self.binding, self.version)
-        fitting = [i for i in every if (i["protocolBinding"], i["protocolVersion"]) in self.supported(wanted)]
+        # Two bindings, where it is to choose.
+        supported = {("JSONRPC", "1.0"), ("HTTP+JSON", "1.0")} if self.chooses else {wanted}
+        fitting = [i for i in every if (i["protocolBinding"], i["protocolVersion"]) in supported]
         fitting = fitting[::-1] if self.fault in ("own-order", "second-first") else fitting
         for interface in fitting:
             self.interface, self.binding = interface, interface["protocolBinding"]
@@ -168,10 +170,6 @@ class SmallClient:
             if self.fault == "no-fallback":
                 break
         return False
-
-    def supported(self, wanted: tuple[str, str]) -> set[tuple[str, str]]:
-        """Return the bindings and versions that it supports: two, where it is to choose."""
-        return {("JSONRPC", "1.0"), ("HTTP+JSON", "1.0")} if self.chooses else {wanted}
 
     def _is_reachable(self, url: str) -> bool:
         try:

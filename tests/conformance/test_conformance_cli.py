@@ -238,33 +238,21 @@ def test_an_interrupted_run_clears_away(tmp_path: Path, number: signal.Signals, 
 # A card alone.
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Any:
-    def write(card: Any) -> str:
-        path = tmp_path / "card.json"
-        path.write_text(card if isinstance(card, str) else json.dumps(card), encoding="utf-8")
-        return str(path)
-
-    return write
+def write(folder: Path, card: Any) -> Path:
+    path = folder / "card.json"
+    path.write_text(card if isinstance(card, str) else json.dumps(card), encoding="utf-8")
+    return path
 
 
-def bad() -> dict[str, Any]:
-    card = minimal_1_0()
-    card["supportedInterfaces"][0]["url"] = "/rpc"
-    card["skills"][0]["tags"] = []
-    card["iconUrl"] = None
-    return card
-
-
-def test_a_good_card_is_fully_conformant(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(minimal_1_0())
+def test_a_good_card_is_fully_conformant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, minimal_1_0())
     assert run("--card", path) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(f"conformance of {path} (Router 1.2.0), 1.0 JSONRPC\n")
     assert "A2A 1.0: fully conformant in its card alone: MUST 14/14, SHOULD 11/11" in printed
-    assert run("--card", write(minimal_0_3())) == 0
+    assert run("--card", write(tmp_path, minimal_0_3())) == 0
     assert "A2A 0.3: fully conformant in its card alone" in capsys.readouterr().out
-    assert run("--card", write(minimal_0_3()), "--version", "1.0") == 1
+    assert run("--card", path, "--version", "1.0") == 1
     assert "supportedInterfaces is missing" in capsys.readouterr().out
 
 
@@ -272,7 +260,7 @@ HOW = "fix: write the card's JSON object into the file"
 TWICE = json.dumps(minimal_1_0()).replace('{"name"', '{"name": "x", "name"', 1)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "found"),
     [
         ("", ["CARD-002", "malformed JSON", "it is empty", HOW]),
@@ -281,9 +269,9 @@ TWICE = json.dumps(minimal_1_0()).replace('{"name"', '{"name": "x", "name"', 1)
     ],
 )
 def test_an_invalid_card_is_a_finding(
-    text: str, found: list[str], write: Any, capsys: pytest.CaptureFixture[str]
+    text: str, found: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("--card", write(text), "--strict") == 1
+    assert run("--card", write(tmp_path, text), "--strict") == 1
     printed = capsys.readouterr().out
     assert [part for part in found if part not in printed] == []
 
@@ -300,10 +288,13 @@ def test_a_served_card_is_fetched_and_asked_about(noop_url: str, capsys: pytest.
     assert "A2A 0.3: fully conformant in what was chosen" in printed.out
 
 
-def test_sarif_shows_findings_in_their_lines(write: Any, tmp_path: Path) -> None:
-    text = json.dumps(bad(), indent=2)
+def test_sarif_shows_findings_in_their_lines(tmp_path: Path) -> None:
+    card = {**minimal_1_0(), "iconUrl": None}
+    card["supportedInterfaces"][0]["url"] = "/rpc"
+    card["skills"][0]["tags"] = []
+    text = json.dumps(card, indent=2)
     file = tmp_path / "report.sarif"
-    assert run("--card", write(text), "--format", "sarif", "-o", str(file)) == 1
+    assert run("--card", write(tmp_path, text), "--format", "sarif", "-o", file) == 1
     lines = text.splitlines()
     shown, places = {}, {}
     (run_,) = json.loads(file.read_text())["runs"]

@@ -76,14 +76,12 @@ def test_a_token_that_is_wrong_is_said_to_be() -> None:
     assert not [r for r in results if "not-that-one" in r.reason]
 
 
-def forbidding(request: Request) -> bytes:
-    """Answer as an open agent that forbids everything but sending messages."""
-    if request.json["method"] == "SendMessage":
-        return rpc({"task": task("COMPLETED")}, request)
-    return rpc_error(-32050, "forbidden", request, "403 Forbidden")
-
-
 def test_an_agent_that_refuses_only_unknown_tasks_is_judged() -> None:
+    def forbidding(request: Request) -> bytes:
+        if request.json["method"] == "SendMessage":
+            return rpc({"task": task("COMPLETED")}, request)
+        return rpc_error(-32050, "forbidden", request, "403 Forbidden")
+
     with raw_agent(forbidding) as agent:
         judged = collect(targets_of(agent.card, agent.url), select=lambda p: p.requirement.id == "SEND-001")
         (result,) = [r for r in asyncio.run(judged) if r.binding == "JSONRPC"]

@@ -124,10 +124,6 @@ def add_slash(message: Message) -> Message | None:
     return None
 
 
-def only_get_and_post(message: Message) -> Message | None:
-    return json_answer({"error": "method not allowed"}, 405) if message.method == "DELETE" else None
-
-
 def lose_query(message: Message) -> None:
     message.query = ""
 
@@ -195,10 +191,6 @@ def keep_answers() -> dict[str, Any]:
     return {"request": lambda message: kept.get(key(message)), "answer": answer}
 
 
-def drop_metadata(body: dict[str, Any]) -> None:
-    message_in(body).pop("metadata", None)
-
-
 def escape_text(body: dict[str, Any]) -> None:
     if metadata := message_in(body).get("metadata"):
         metadata["a2a-bench"]["text"] = metadata["a2a-bench"]["text"].replace("<", "&lt;")
@@ -207,10 +199,6 @@ def escape_text(body: dict[str, Any]) -> None:
 def set_webhook(body: dict[str, Any]) -> None:
     if config := config_in(body):
         config["url"] = "http://127.0.0.1:9/callbacks/1"
-
-
-def drop_authentication(body: dict[str, Any]) -> None:
-    config_in(body).pop("authentication", None)
 
 
 # -- answers --
@@ -388,13 +376,15 @@ FAULTS = (
     # Requests.
     Fault("methods lost", "GW-005", request=only_messages),  # litellm 28664
     Fault("redirect", "GW-005", request=add_slash),
-    Fault("verbs", "GW-005", request=only_get_and_post),
+    Fault("verbs", "GW-005", request=lambda m: json_answer({"error": "no"}, 405) if m.method == "DELETE" else None),
     Fault("query lost", "GW-005", request=lose_query),
     Fault("version lost", "GW-006", request=without_header("a2a-version")),  # aisix 911
     Fault("version set", "GW-006", request=header("a2a-version", "1.0")),
     Fault("extensions lost", "GW-007", request=without_header("a2a-extensions")),  # context-forge 4895
     Fault("message id", "GW-008", request=on_json(set_message_id)),  # context-forge 4590
-    Fault("metadata lost", "GW-008", request=on_json(drop_metadata)),  # context-forge 3620
+    Fault(
+        "metadata lost", "GW-008", request=on_json(lambda body: message_in(body).pop("metadata", None))
+    ),  # context-forge 3620
     Fault("task lost", "GW-008", request=on_json(drop_task)),  # agentstack 1591
     Fault("sent twice", "GW-008", retries=True, waits=True),  # Envoy's retries
     Fault("text escaped", "GW-008", request=on_json(escape_text), waits=True),
@@ -429,7 +419,7 @@ FAULTS = (
     Fault("events' ids", "GW-010", events=other_ids),
     # Push notifications and credentials.
     Fault("webhook", "GW-021", request=on_json(set_webhook), waits=True),
-    Fault("webhook's credentials", "GW-021", request=on_json(drop_authentication)),
+    Fault("webhook's credentials", "GW-021", request=on_json(lambda body: config_in(body).pop("authentication", None))),
     # aisix 1130, context-forge 3621
     Fault("Authorization lost", "GW-022", request=without_header("authorization"), agent="auth"),
     Fault("strangers", "GW-023", request=header("authorization", "Bearer alice-token"), agent="auth"),

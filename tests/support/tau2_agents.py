@@ -232,18 +232,11 @@ def one_step(part: Part) -> Play:
 def chatty(part: Part) -> Play:
     intro = part.say("intro")
     yield intro + part.say("narrate")
-    for text in _prefixed(identify(part, "?"), intro):
-        reply = yield text
-        if all(e.lower() in reply.lower() for e in part.identity()[1]):
-            break
-    else:
+    reply = yield intro + str(next(identify(part, "?")))
+    if not all(e.lower() in reply.lower() for e in part.identity()[1]):
         raise GaveUp("identity")
     yield from work(part, _confirmed("?"), after=_reported, prefix=intro, narrate=True)
     yield intro + part.say("bye")
-
-
-def _prefixed(play: Play, intro: str) -> list[str]:
-    return [intro + str(next(play))]
 
 
 def terse(part: Part) -> Play:

@@ -71,9 +71,8 @@ def _oldest_history(call: FaultyCall, result: Any) -> Any:
     asked = call.params.get("historyLength")
     if call.operation == "GetTask" and asked and result.get("history"):
         # What history there is has been cut to the most recent already; an older message stands in for it.
-        result["history"] = [
-            {**message, "messageId": "older", "parts": [{"text": "older"}]} for message in result["history"]
-        ]
+        older = {"messageId": "older", "parts": [{"text": "older"}]}
+        result["history"] = [message | older for message in result["history"]]
     return result
 
 
