@@ -157,9 +157,6 @@ def test_files_that_cannot_be_read_are_reported_together(place: Place, tmp_path:
     assert "HTTPS_PROXY=ftp://x" in message
     assert "there is no certificate" in problem_of(ca=str(place.key))
     assert "cannot be read: Is a directory" in problem_of(ca=str(tmp_path))
-
-
-def test_a_damaged_certificate_is_reported(place: Place, tmp_path: Path) -> None:
     lines = place.ca.read_text().splitlines()
     (tmp_path / "damaged.pem").write_text("\n".join([lines[0], lines[1][:-9], *lines[2:]]))
     assert "a certificate in it cannot be read" in problem_of(ca=str(tmp_path / "damaged.pem"))
@@ -219,8 +216,7 @@ def test_all_that_is_wrong_with_a_connection_is_reported_together() -> None:
     replayed = dataclasses.replace(settings, replay="cassettes")
     assert ClientConfig.from_settings(replayed, {}).network == Network()
 
-
-def test_half_an_oauth_client_is_reported() -> None:
+    # Half an OAuth client.
     (message,) = connection_problems(Settings(), {"A2A_OAUTH_CLIENT_ID": "me"})
     assert "A2A_OAUTH_CLIENT_SECRET, which is not set" in message
     config = ClientConfig.from_settings(

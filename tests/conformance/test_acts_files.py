@@ -57,11 +57,18 @@ def first_step(path: Path) -> OperationStep:
     return step
 
 
-def test_a_file_becomes_cases(tmp_path: Path) -> None:
+def test_a_file_of_yaml_or_json_becomes_cases(tmp_path: Path) -> None:
     case = only(write(tmp_path, TEST))
     assert (case.test.id, case.test.level, case.suite) == ("MINE-001", "must", "mine")
     assert case.where == f"{tmp_path / 'mine.acts.yaml'}:8"
     assert case.test.steps[0].model_dump()["params"] == {"id": "nobody"}
+
+    path = tmp_path / "mine.acts.json"
+    path.write_text(
+        '{"acts_version": "1.0", "spec_version": "1.0", "suites": [{"id": "a", "name": "a", "tests": [{"id": "A-1", '
+        '"name": "a", "level": "may", "steps": [{"id": "s", "operation": "get_agent_card"}]}]}]}'
+    )
+    assert only(path).test.level == "may"
 
 
 def test_a_directory_is_read_by_its_master_file_or_whole(tmp_path: Path) -> None:
@@ -71,15 +78,6 @@ def test_a_directory_is_read_by_its_master_file_or_whole(tmp_path: Path) -> None
     write(tmp_path, "variables: {word: outer}\ninclude: [other.acts.yaml, suite.acts.yaml]\n", "suite.acts.yaml")
     case = only(tmp_path)
     assert (case.test.id, case.variables) == ("OTHER-001", {"word": "outer"})
-
-
-def test_json_is_read_too(tmp_path: Path) -> None:
-    path = tmp_path / "mine.acts.json"
-    path.write_text(
-        '{"acts_version": "1.0", "spec_version": "1.0", "suites": [{"id": "a", "name": "a", "tests": [{"id": "A-1", '
-        '"name": "a", "level": "may", "steps": [{"id": "s", "operation": "get_agent_card"}]}]}]}'
-    )
-    assert only(path).test.level == "may"
 
 
 def test_yaml_is_that_of_1_2(tmp_path: Path) -> None:

@@ -267,20 +267,18 @@ def test_a_card_gives_a_result_for_each_of_its_requirements() -> None:
     assert results["SIGN-002"].reason == "the card has no signatures"
 
 
-def test_an_exchange_is_shown_once() -> None:
+def test_what_is_shown_of_findings() -> None:
+    # An exchange once.
     shared = exchange()
     several = tuple(Finding("SEND-003", "error", f"problem {n}", exchanges=(shared,)) for n in range(3))
     (judgement,) = judge([CheckResult(requirement("SEND-003"), "JSONRPC", "failed", several)])
     assert "\n".join(findings.explain(judgement)).count("repeat:") == 1
 
-
-def test_a_line_counts_the_findings_that_it_does_not_show() -> None:
+    # A line counts those that it does not show.
     failed = result("failed")
     (judged,) = judge([dataclasses.replace(failed, findings=failed.findings * 3)])
     assert ", and 2 more findings (" in findings.headline(judged)
 
-
-def test_no_answer_is_said_in_words() -> None:
     silent = dataclasses.replace(exchange(), status=None, response="", problem="connection reset")
     assert "< no answer: connection reset" in list(findings.wire_lines(silent))
 

@@ -375,7 +375,7 @@ def test_tasks_and_messages_of_both_versions(result: Any, is_task: bool, is_mess
     assert task_in({"task": result}) == message_in({"message": result}) == message_in({"msg": result}) == result
 
 
-def test_scenarios_are_defaults_or_from_a_file(tmp_path: Path) -> None:
+def test_scenarios_are_defaults_or_from_a_file_whose_every_mistake_is_named(tmp_path: Path) -> None:
     assert Scenarios().get("task") == "Hello"
     assert Scenarios({"default": "Hi"}).get("task") == "Hi"
     assert Scenarios().get("slow") is None
@@ -384,9 +384,6 @@ def test_scenarios_are_defaults_or_from_a_file(tmp_path: Path) -> None:
         path.write_text(f'{head}slow = "count slowly"\n')
         assert load_scenarios(path).get("slow") == "count slowly"
 
-
-def test_every_mistake_in_scenarios_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "prompts.toml"
     path.write_text('slwo = "x"\ninput = " "\n')
     with pytest.raises(ConfigurationError, match=r"'slwo' is no scenario.*'input' is ' '.*there are default"):
         load_scenarios(path)

@@ -27,7 +27,7 @@ def status(outcome: CheckOutcome, *waivers: Waiver, strict: bool = False) -> Sta
     return judgement.status
 
 
-def test_a_file_with_every_key(tmp_path: Path) -> None:
+def test_a_file_with_every_key_and_one_that_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "waivers.toml"
     path.write_text(
         '[[waiver]]\nid = "SEND-003"\nreason = "the gateway"\nexpires = 2027-01-31\nbinding = "GRPC"\nversion = "1.0"\n'
@@ -36,6 +36,8 @@ def test_a_file_with_every_key(tmp_path: Path) -> None:
     first, second = read_waivers(path)
     assert first == Waiver("SEND-003", "the gateway", datetime.date(2027, 1, 31), "GRPC", "1.0")
     assert second == Waiver("CARD-004", "later", datetime.date(2027, 2, 1))
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read_waivers(tmp_path / "none.toml")
 
 
 def parse_waivers(text: str, known: Iterable[str] | None = None) -> tuple[Waiver, ...]:
@@ -85,11 +87,6 @@ def test_bad_shapes(text: str, complaint: str) -> None:
         parse_waivers(text)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        read_waivers(tmp_path / "none.toml")
-
-
 @given(st.text())
 def test_no_text_breaks_the_reader(text: str) -> None:
     try:
@@ -101,7 +98,7 @@ def test_no_text_breaks_the_reader(text: str) -> None:
     assert "w.toml" in message
 
 
-def test_a_waived_failure_does_not_fail_and_an_expired_one_does() -> None:
+def test_what_becomes_of_an_outcome_that_is_waived() -> None:
     last_day = Waiver("SEND-003", "known", TODAY)
     over = Waiver("SEND-003", "known", TODAY - datetime.timedelta(days=1))
     assert status("failed") == "failed"
@@ -110,14 +107,12 @@ def test_a_waived_failure_does_not_fail_and_an_expired_one_does() -> None:
     assert status("warned", over) == "failed"
     assert status("failed", Waiver("SEND-004", "other")) == "failed"
 
-
-def test_strict_makes_failures_of_warnings_unless_they_are_waived() -> None:
+    # In a strict run a warning is a failure.
     assert status("warned") == "warned"
     assert status("warned", strict=True) == "failed"
     assert status("warned", Waiver("SEND-003", "known"), strict=True) == "waived"
 
-
-def test_an_agent_that_cannot_be_asked_is_not_excused() -> None:
+    # An agent that cannot be asked is not excused.
     assert status("error", Waiver("SEND-003", "known")) == "error"
     assert status("skipped", Waiver("SEND-003", "known")) == "skipped"
 

@@ -53,9 +53,6 @@ def bare(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 def test_the_registry_has_exactly_the_dialects_that_the_option_offers() -> None:
     assert dialects.names() == DIALECTS
     assert [dialects.get(n).name for n in dialects.names()] == list(DIALECTS)
-
-
-def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigurationError, match=r"no dialect 'morse'; valid are: auto, tool_call"):
         dialects.get("morse")
 
