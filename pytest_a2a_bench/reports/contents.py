@@ -80,7 +80,7 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
 
     :param baseline: an earlier run's directory, or a baseline's file.
     :param past: earlier runs and this one.
-    :raises ConfigurationError: if there are no trials, or a file is not what it should be.
+    :raises A2ABenchError: if there are no trials, or a file is not what it should be.
     """
     if not directory.is_dir():
         raise ConfigurationError(f"{directory}: no such directory; give a run's --a2a-results")
@@ -88,7 +88,8 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None, pas
     if not trials:
         nothing = f"{directory}: there are no trial files (trials/*.json) in it"
         raise ConfigurationError(next(iter(unreadable.values()), nothing))
-    asked = _manifest(directory)
+    # Shards that were joined by hand have none.
+    asked = manifest.load(directory) if (directory / manifest.NAME).exists() else None
     others = 0
     if asked is not None:
         keys = {TrialKey.parse(key).file_stem: key for key in asked.keys}
@@ -143,18 +144,14 @@ def beside(baseline: Path, trials: Sequence[TrialResult]) -> dict[str, TrialResu
 
 def nodeids_of(directory: Path) -> dict[str, str]:
     """Return the pytest item of each trial of a run, by the keys of trials; none where there is no manifest."""
-    return _nodeids(_manifest(directory))
+    try:
+        return _nodeids(manifest.load(directory))
+    except StoreError:
+        return {}
 
 
 def _nodeids(asked: manifest.Manifest | None) -> dict[str, str]:
     return {key: nodeid for nodeid, key in asked.nodeids.items()} if asked is not None else {}
-
-
-def _manifest(directory: Path) -> manifest.Manifest | None:
-    try:
-        return manifest.load(directory)
-    except StoreError:  # shards that were joined by hand have none
-        return None
 
 
 def _verdict(

@@ -4,7 +4,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from commands import command
+from commands import command, refused
 from faulty_server import start_faulty
 from harness import Bench
 
@@ -108,3 +108,6 @@ def test_a_verdict_of_another_run_is_not_shown(desk: Bench) -> None:
         text = desk.path.joinpath("r.html").read_text(encoding="utf-8")
         assert "is of an earlier run than the last one here" in text
         assert "min_pass" not in text
+    # Joined by hand there is none; one that is damaged says no more which trials are missing.
+    path.write_text("{}")
+    assert "r/run.json is not a run file that this version reads" in refused("export", "html", "r")
