@@ -135,13 +135,8 @@ def of_pytest(
     return numbers(pytester.path / "direct")
 
 
-def only_run(results: Path) -> Path:
-    [found] = [path.parent for path in results.glob("*/assessment.json")]
-    return found
-
-
 class AdksServer:
-    """``adk api_server`` over a folder of ours, and one session with the agent."""
+    """``adk api_server`` over a folder of ours, and sessions with the agent."""
 
     def __init__(self, place: Path, *arguments: str) -> None:
         folder = place / "agents"
@@ -154,40 +149,44 @@ class AdksServer:
         self.command = ("-m", "google.adk.cli", "api_server", f"--port={port}",
                         f"--session_service_uri={sessions}", str(folder))  # fmt: skip
 
-    def begin(self) -> None:
+    def begin(self, session: str) -> None:
         assert httpx.get(self.answers, trust_env=False).json() == ["tau2_evaluator"]
-        place = f"{self._url}/apps/tau2_evaluator/users/u/sessions/s"
+        place = f"{self._url}/apps/tau2_evaluator/users/u/sessions/{session}"
         assert httpx.post(place, json={}, trust_env=False).status_code == 200
 
-    def say(self, text: str) -> str:
-        where = {"app_name": "tau2_evaluator", "user_id": "u", "session_id": "s"}
+    def say(self, session: str, text: str) -> str:
+        where = {"app_name": "tau2_evaluator", "user_id": "u", "session_id": session}
         body = {**where, "new_message": {"role": "user", "parts": [{"text": text}]}}
         answer = httpx.post(f"{self._url}/run", json=body, timeout=None, trust_env=False)
         assert answer.status_code == 200, answer.text
         return answer.text
 
 
-DOMAINS = pytest.mark.parametrize(
-    ("domain", "ids", "options"), [("airline", AIRLINE, ("--a2a-set=max-steps=30",)), ("mini", MINI, ())]
-)
+DOMAINS = (("airline", AIRLINE, ("--a2a-set=max-steps=30",)), ("mini", MINI, ()))
 
 
-@DOMAINS
-def test_over_adks_own_server(
-    model: Model, oracle_url: str, pytester: pytest.Pytester, domain: str, ids: list[str], options: tuple[str, ...]
-) -> None:
+def compare(results: Path, pytester: pytest.Pytester, agent: str) -> None:
+    """Find the runs' numbers to be those of pytest."""
+    runs = [path.parent for path in results.glob("*/assessment.json")]
+    ours = {next(iter(found)).split("/")[1]: found for found in map(numbers, runs)}
+    assert len(runs) == len(DOMAINS)
+    assert ours == {domain: of_pytest(pytester, agent, domain, ids, *more) for domain, ids, more in DOMAINS}
+
+
+def test_over_adks_own_server(model: Model, oracle_url: str, pytester: pytest.Pytester) -> None:
     server = AdksServer(pytester.path, "--wait", "60")
-    model.lines = begins(domain, oracle_url, ids)
     with program(*server.command, url=server.answers, environ=model.environ):
-        server.begin()
-        assert "It goes on." in server.say("evaluate it")
-    model.lines = ends(3)
+        for domain, ids, _ in DOMAINS:
+            model.lines = begins(domain, oracle_url, ids)
+            server.begin(domain)
+            assert "It goes on." in server.say(domain, "evaluate it")
     with program(*server.command, url=server.answers, environ=model.environ):
-        received = server.say("how is it?")
-    # Whatever the model says: the numbers are those of the files.
-    assert f"{domain}: 3 of 3 trials passed" in received
-    assert model.lines == []
-    assert numbers(only_run(pytester.path / "results")) == of_pytest(pytester, oracle_url, domain, ids, *options)
+        for domain, *_ in DOMAINS:
+            model.lines = ends(3)
+            # Whatever the model says: the numbers are those of the files.
+            assert f"{domain}: 3 of 3 trials passed" in server.say(domain, "how is it?")
+            assert model.lines == []
+    compare(pytester.path / "results", pytester, oracle_url)
 
 
 def cancels(domain: str, agent: str, ids: list[str]) -> list[Step | Callable[[str], Step]]:
@@ -218,7 +217,7 @@ def test_canceling_over_a2a_is_the_callers_own(model: Model, tmp_path: Path) -> 
     with served("noop?latency=60") as agent, program(*command, url=card, environ={**model.environ, **tokens}):
         model.lines = [*cancels("airline", agent.url, AIRLINE)[:1], say("It goes on.")]
         ann.ask("evaluate it")
-        run_id = only_run(results).name
+        [run_id] = [path.parent.name for path in results.glob("*/assessment.json")]
         refused = len(model.llm.requests)
         model.lines = [call("cancel_evaluation", {"run_id": run_id}), call("results_interpreter", {"run_id": run_id}),
                        say("That was nothing.")]  # fmt: skip
@@ -237,30 +236,30 @@ def test_canceling_over_a2a_is_the_callers_own(model: Model, tmp_path: Path) -> 
     assert {state_of(path.parent) for path in results.glob("*/assessment.json")} == {"canceled"}
 
 
-@DOMAINS
-def test_over_a2a(
-    model: Model, oracle_url: str, pytester: pytest.Pytester, domain: str, ids: list[str], options: tuple[str, ...]
-) -> None:
+def test_over_a2a(model: Model, oracle_url: str, pytester: pytest.Pytester) -> None:
     results = pytester.path / "results"
     port = free_port()
     url = f"http://127.0.0.1:{port}/"
     command = serving(port, results, "--wait=60")
     card = f"{url}.well-known/agent-card.json"
     caller = Caller(url)
-    model.lines = begins(domain, oracle_url, ids)
+    received = {}
     with program(*command, url=card, environ=model.environ):
-        received = caller.ask("evaluate it")
-        assert received.state == "completed"
-        assert "It goes on." in json.dumps(received.artifacts)
-    model.lines = ends(3)
+        for domain, ids, _ in DOMAINS:
+            model.lines = begins(domain, oracle_url, ids)
+            received[domain] = caller.ask("evaluate it")
+            assert received[domain].state == "completed"
+            assert "It goes on." in json.dumps(received[domain].artifacts)
     with program(*command, url=card, environ=model.environ):
-        # The task of the first process is still there; the conversation goes on in its context.
-        assert caller.get(received.task).state == "completed"
-        again = caller.ask_in(received.context, "how is it?")
-    assert again.state == "completed"
-    assert "That is what it means." in json.dumps(again.artifacts)
-    assert model.lines == []
-    assert numbers(only_run(results)) == of_pytest(pytester, oracle_url, domain, ids, *options)
+        for first in received.values():
+            model.lines = ends(3)
+            # The task of the first process is still there; the conversation goes on in its context.
+            assert caller.get(first.task).state == "completed"
+            again = caller.ask_in(first.context, "how is it?")
+            assert again.state == "completed"
+            assert "That is what it means." in json.dumps(again.artifacts)
+            assert model.lines == []
+    compare(results, pytester, oracle_url)
 
 
 def test_conformance_finds_nothing_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
