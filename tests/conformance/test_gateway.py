@@ -238,9 +238,9 @@ def test_the_command_names_what_the_gateway_breaks(tmp_path: Path, capsys: pytes
 
 
 def test_consequences_of_a_gateway_fault_are_listed_beneath_it(capsys: pytest.CaptureFixture[str]) -> None:
-    groups = ("--group", "gateway", "--group", "get-task", "--binding", "JSONRPC")
+    ids = [word for id in ("GW-006", *(f"GET-00{n}" for n in range(1, 8))) for word in ("--id", id)]
     with served(fault_named("version lost")) as (gateway, direct):
-        assert run(gateway, "--direct", direct, *groups) == 1
+        assert run(gateway, "--direct", direct, "--binding", "JSONRPC", *ids) == 1
     out = capsys.readouterr().out
     assert "FAILED GW-006 [JSONRPC] MUST" in out
     assert "    GET-002 [JSONRPC] GetTask of an unknown task: not the error: error VersionNotSupportedError" in out
