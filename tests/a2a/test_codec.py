@@ -28,7 +28,7 @@ FORMS: tuple[Form, ...] = ("1.0", "0.3", "0.3-proto")
 MESSAGE = OutMessage("m1", (Part.of_text("hi"),), "c1", "t1", {"k": 1})
 
 
-def test_writing_1_0() -> None:
+def test_writing_in_each_form() -> None:
     assert write_send(MESSAGE, "1.0", "acme") == {
         "message": {
             "messageId": "m1",
@@ -41,17 +41,10 @@ def test_writing_1_0() -> None:
         "configuration": {"acceptedOutputModes": ["text/plain", "application/json"]},
         "tenant": "acme",
     }
-
-
-def test_writing_0_3() -> None:
-    params = write_send(OutMessage("m1", (Part.of_text("hi"),)), "0.3", "acme")
-    assert params == {
+    assert write_send(OutMessage("m1", (Part.of_text("hi"),)), "0.3", "acme") == {
         "message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hi"}]},
         "configuration": {"acceptedOutputModes": ["text/plain", "application/json"], "blocking": True},
     }
-
-
-def test_writing_0_3_proto() -> None:
     message = write_send(OutMessage("m1", (Part.of_text("hi"), Part.of_data({"a": 1}))), "0.3-proto")["message"]
     assert message == {
         "messageId": "m1",

@@ -16,12 +16,8 @@ from pytest_a2a_bench.model import Part, Usage
 
 def status(state: str, text: str | None = None, **fields: Any) -> dict[str, Any]:
     message = {"role": "agent", "parts": [{"text": text}]} if text is not None else None
-    return {
-        "kind": "status-update",
-        "taskId": "t",
-        "contextId": "c",
-        "status": {"state": state, "message": message},
-    } | fields
+    said = {"state": state, "message": message}
+    return {"kind": "status-update", "taskId": "t", "contextId": "c", "status": said} | fields
 
 
 def artifact(text: str, *, append: bool = False, name: str = "a", last: bool = False) -> dict[str, Any]:
@@ -46,13 +42,8 @@ def reply(*events: dict[str, Any]) -> AgentReply:
 
 def test_chatter_is_never_the_answer() -> None:
     said = reply(status("working", "Thinking..."), artifact("42"), status("completed"))
-    assert (said.text, said.state, said.kind, said.context_id, said.a2a_task_id) == (
-        "42",
-        "completed",
-        "task",
-        "c",
-        "t",
-    )
+    assert (said.text, said.state, said.kind) == ("42", "completed", "task")
+    assert (said.context_id, said.a2a_task_id) == ("c", "t")
     assert reply(status("working", "Thinking..."), status("completed")).parts == ()
 
 
