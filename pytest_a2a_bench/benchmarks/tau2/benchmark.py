@@ -432,26 +432,23 @@ class _Simulation:
         return getattr(self.user, "fault", None)
 
     def _unfinished(self, error: A2ABenchError | None) -> Outcome:
-        trajectory = self.orchestrator.trajectory
         return Outcome(
             transcript=tuple(self._turns()),
             findings=tuple(self.conversation.findings),
             dialect=self.conversation.settled or self.context.settings.dialect,
             splits=index.splits_of(self.context.key.domain, self.context.key.task_id, self.edition.data),
             agent_usage=self.conversation.usage,
-            user_usage=self._user_usage(trajectory),
+            user_usage=self._user_usage(),
             provenance=self.provenance(),
             termination_reason="infrastructure_error" if isinstance(error, InfrastructureError) else None,
             error=error,
             duration=self.duration,
         )
 
-    def _user_usage(self, trajectory: Sequence[Any]) -> Usage:
+    def _user_usage(self) -> Usage:
         # What an agent that plays the user spends is among its own numbers.
-        total = _user_usage(trajectory) if self.context.settings.user_kind == "llm" else Usage()
-        for spent in self.judge_spent:
-            total = total + spent
-        return total
+        own = self.user.usage if self.context.settings.user_kind == "llm" else Usage()
+        return sum(self.judge_spent, own)
 
     def _ended_by_agent(self) -> Any:
         """Make the simulation of an agent that gave up, as tau2 makes its own: the trajectory and ``agent_error``."""
@@ -507,16 +504,6 @@ def _given_messages(task: Any) -> Sequence[Any]:
 
 def _with_note(reward: Reward, note: str) -> Reward:
     return dataclasses.replace(reward, note=f"{reward.note} ({note})" if reward.note else note)
-
-
-def _user_usage(trajectory: Sequence[Any]) -> Usage:
-    total = Usage()
-    for message in trajectory:
-        if message.role == "user":
-            used = message.usage or {}
-            total = total + Usage(used.get("prompt_tokens"), used.get("completion_tokens"), message.cost)
-    # Nothing but the user's messages: the agent's usage is what it reported itself.
-    return total
 
 
 def _turns(trajectory: Sequence[Any], handed_over: int | None, other: str | None, user: str | None) -> list[Turn]:

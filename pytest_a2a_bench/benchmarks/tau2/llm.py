@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import json
 import re
 import threading
@@ -22,8 +23,8 @@ from pytest_a2a_bench.benchmarks.tau2.user import device
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import identifiers
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.errors import A2ABenchError, JudgeMissingError, LLMError
-from pytest_a2a_bench.language_models import failed
-from pytest_a2a_bench.model import Part, ToolSpec, TrialKey, Turn, UserFault
+from pytest_a2a_bench.language_models import failed, import_litellm, usage_of
+from pytest_a2a_bench.model import Part, ToolSpec, TrialKey, Turn, Usage, UserFault
 from pytest_a2a_bench.model.messages import DEFAULT_BOUNDS
 from pytest_a2a_bench.text import one_line
 
@@ -175,16 +176,45 @@ def make_llm_user(
     )
 
 
+class _Asking(threading.local):
+    """The user whose model this thread asks."""
+
+    user: Any = None
+
+
+_asking = _Asking()
+
+
+def _metered(get_response_cost: Callable[[Any], float]) -> Callable[[Any], float]:
+    """Add what an answer cost to its user's, also where tau2 or we drop the answer and ask again."""
+
+    @functools.wraps(get_response_cost)
+    def metered(response: Any) -> float:
+        # For tau2, a model without a price is free.
+        cost = get_response_cost(response)
+        if _asking.user is not None:
+            _asking.user.usage += usage_of(import_litellm("the user simulator"), response)
+        return cost
+
+    return metered
+
+
 @functools.cache
 def _user_class(base: Any) -> Any:
+    # Patched once for all trials of the process; tau2 calls it for each answer.
+    module = importlib.import_module("tau2.utils.llm_utils")
+    module.get_response_cost = _metered(module.get_response_cost)  # type: ignore[attr-defined]
+
     class LLMUser(base):  # type: ignore[misc]
         """tau2's user simulator, with its model's errors kept apart from all others.
 
         :ivar facts: its model's returns that were no words.
+        :ivar usage: of all answers of its model.
         """
 
         def __init__(self, before_turn: Callable[[], Any], guard: Guard | None, reminder: Any, **kwargs: Any) -> None:
             super().__init__(**kwargs)
+            self.usage = Usage()
             self._before_turn = before_turn
             self._empty = 0
             self._marks: list[UserFault] = []
@@ -228,6 +258,7 @@ def _user_class(base: Any) -> Any:
             raise LLMError(f"the user simulator's model {self.llm!r} gave an empty answer {_ATTEMPTS} times")
 
         def _generate(self, message: Any, state: Any) -> Any:
+            _asking.user = self
             try:
                 return super().generate_next_message(message, state)
             # A trial that was cancelled is no trouble of the model's.
@@ -235,6 +266,8 @@ def _user_class(base: Any) -> Any:
                 raise
             except Exception as exc:
                 raise failed(f"the user simulator's model {self.llm!r}", exc) from exc
+            finally:
+                _asking.user = None
 
     return LLMUser
 

@@ -467,8 +467,7 @@ def _latency_name(percent: float) -> str:
 
 def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
     cost = sum((r.spent for r in results), Cost())
-    # The agent's: a user's or a judge's is less than the trial's.
-    unknown = sum(r.spent.agent is None and r.status == "evaluated" for r in results)
+    unknown = sum(_is_unpriced(r) and r.status == "evaluated" for r in results)
     total = cost.total or 0.0
     numbers = {"cost_usd": total, "unknown": unknown, "maximum": limit}
     spent = f"the trials cost {cost.words}" if cost.total is not None else "the cost of no trial is known"
@@ -480,6 +479,11 @@ def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
         some = f"; what {unknown} of {count(len(results), 'trial')} cost is not known" if cost.total is not None else ""
         return GateResult("max_cost", "inconclusive", numbers, what + some)
     return GateResult("max_cost", "pass", numbers, what)
+
+
+def _is_unpriced(result: TrialResult) -> bool:
+    """Return whether the agent's cost is not known, or that of tokens of the user or the judge."""
+    return result.spent.agent is None or (bool(result.user_usage.tokens) and result.user_usage.cost_usd is None)
 
 
 def _latency(latencies: Sequence[float], percent: float, limit: float) -> GateResult:

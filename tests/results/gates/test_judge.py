@@ -258,6 +258,8 @@ class TestCeilings:
             ([trial("3", cost=0.1)], "failed"),
             ([trial("3")], "inconclusive"),
             ([trial("3", status="infrastructure_error")], "pass"),
+            # The tokens of a user's model without a price may have cost anything.
+            ([dataclasses.replace(trial("3", cost=0.0), user_usage=Usage(10, 10))], "inconclusive"),
         ):
             dear = [trial("1", cost=1.0), trial("2", cost=2.0), *more]
             assert judge(Trials(dear), thresholds).gates[-1].verdict == word
