@@ -19,7 +19,7 @@ from pytest_a2a_bench.benchmarks.tau2.diagnosis import DIAGNOSER
 from pytest_a2a_bench.benchmarks.tau2.user import device
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, needs_judgement
 from pytest_a2a_bench.benchmarks.tau2.user.script import MAX_SAME_STATEMENTS, MAX_TEXTS, Script, make_script
-from pytest_a2a_bench.benchmarks.tau2.user.understand import Reading
+from pytest_a2a_bench.benchmarks.tau2.user.understand import Reading, bounded
 from pytest_a2a_bench.config.settings import Settings
 from pytest_a2a_bench.model import TrialKey
 
@@ -410,3 +410,8 @@ def test_it_does_not_go_on_for_ever(text: str) -> None:
     script = Script(make_script(tasks()[0]).scenario, tools=TOOLS)
     heard = converse(script, ["Hi!", *(text.format(n=n) for n in range(2 * MAX_TEXTS))])
     assert len(heard) <= 1 + MAX_TEXTS
+
+
+def test_of_a_long_text_both_ends_are_heard_and_of_white_space_the_first() -> None:
+    assert bounded("a \t b" + " \n" * 5000 + "c") == "a b \n\nc"
+    assert bounded("x" * 5000 + "y" * 5000) == "x" * 4000 + "\n" + "y" * 4000

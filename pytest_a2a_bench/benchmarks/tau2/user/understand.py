@@ -93,7 +93,11 @@ def sentences(text: str) -> list[str]:
 
 
 def bounded(text: str) -> str:
-    """Return a text of at most 8,000 characters: an agent's question stands at the beginning or at the end."""
+    """Return a text of at most 8,000 characters: an agent's question stands at the beginning or at the end.
+
+    Spaces and empty lines beyond the first are left out: a model that writes nothing else would be read for hours.
+    """
+    text = re.sub(r"\n\s*\n", "\n\n", re.sub(r"[^\S\n]+", " ", text))
     return text if len(text) <= _READ else f"{text[: _READ // 2]}\n{text[-_READ // 2 :]}"
 
 
