@@ -173,7 +173,7 @@ def entry_of(directory: Path) -> history.Entry:
         outcome = verdict.verdict if verdict.run_id in run.runs else ""
     except FileNotFoundError:
         outcome = ""
-    entry = history.Entry.of(measured, os.environ, run_id=run.run_id, agent=run.agent, verdict=outcome)
+    entry = history.Entry.of(measured, os.environ, run_id=run.run_id, agent=run.card[0], verdict=outcome)
     # Not when it is added: a history is in the order of its runs.
     times = [end for _, end in spans(manifest.read_own(run, directory).results)]
     return replace(entry, at=datetime.fromtimestamp(max(times), UTC).isoformat(timespec="seconds")) if times else entry

@@ -519,7 +519,7 @@ def trend_lines(found: Trend, shown: int = 8) -> Iterator[str]:
     """Yield a history in a few lines."""
     rates = [f"{e.rate:.3f}" for e in found.runs[-shown:] if e.rate is not None]
     other = f"; {count(found.left_out, 'more run')} measured otherwise" if found.left_out else ""
-    yield f"success rate of the last {len(rates)} of {len(found.runs)} runs, this one last: {' '.join(rates)}{other}"
+    yield f"success rate of the last {len(rates)} of {len(found.runs)} runs, the newest last: {' '.join(rates)}{other}"
     costs = [e.cost_usd for e in found.runs[-shown:]]
     if any(cost is not None for cost in costs):
         yield f"a conversation cost: {' '.join('-' if cost is None else f'${cost:.4f}' for cost in costs)}"

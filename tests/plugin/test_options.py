@@ -11,7 +11,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from commands import refused
+from commands import command, refused
 from harness import Bench, log_of
 from one_test import in_one_test
 from raw_agent import Request, fine, raw_agent, rpc
@@ -282,10 +282,13 @@ def test_runs_are_added_to_and_compared_with_a_history(desk: Bench, monkeypatch:
     desk.tasks("ok turn")
     options = ("--a2a-history-file=runs.jsonl", "--a2a-min-pass=0.1", "--a2a-html=page.html")
     desk(*options)
-    desk(*options).stdout.fnmatch_lines(["a2a: success rate of the last 2 of 2 runs, this one last: *"])
+    desk(*options).stdout.fnmatch_lines(["a2a: success rate of the last 2 of 2 runs, the newest last: *"])
     lines = [json.loads(line) for line in (desk.path / "runs.jsonl").read_text().splitlines()]
     assert [line["revision"] for line in lines] == ["0123456789ab"] * 2
     assert lines[0]["tasks"].keys() == lines[1]["tasks"].keys()
+    command("compare", "--history", "runs.jsonl", "--add", "a2a-results")
+    added = json.loads((desk.path / "runs.jsonl").read_text().splitlines()[-1])
+    assert [added[name] for name in ("run_id", "agent")] == [lines[1][name] for name in ("run_id", "agent")]
     assert "Over time" in (desk.path / "page.html").read_text()
     (desk.path / "runs.jsonl").write_text("no json\n")
     desk.refused("--a2a-history-file=runs.jsonl").fnmatch_lines(["*--a2a-history-file: *runs.jsonl:1 is no run of a *"])

@@ -68,16 +68,16 @@ def test_regressed_and_flaky_tasks_of_runs_measured_alike() -> None:
         entry(4, a=(0, 4), b=(1, 4), c=(4, 4), d=(0, 4)),
     )
     assert shown(*runs) == [
-        "success rate of the last 4 of 4 runs, this one last: 0.750 0.500 0.562 0.312",
+        "success rate of the last 4 of 4 runs, the newest last: 0.750 0.500 0.562 0.312",
         "went bad: mock/a since 2026-11-03 c3 (good in 2026-11-02 c2)",
         "flaky: mock/b 9/16",
     ]
     # What was fixed did not go bad; and a run that says nothing of a task is none of its runs.
     assert shown(entry(1, a=(0, 4)), entry(2, b=(1, 1)), entry(3, a=(4, 4))) == [
-        "success rate of the last 3 of 3 runs, this one last: 0.000 1.000 1.000"
+        "success rate of the last 3 of 3 runs, the newest last: 0.000 1.000 1.000"
     ]
     assert shown(entry(1, "gpt", a=(4, 4)), entry(2, a=(1, 4)), entry(3, a=(2, 4))) == [
-        "success rate of the last 2 of 2 runs, this one last: 0.250 0.500; 1 more run measured otherwise"
+        "success rate of the last 2 of 2 runs, the newest last: 0.250 0.500; 1 more run measured otherwise"
     ]
 
 

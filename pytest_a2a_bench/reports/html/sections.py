@@ -220,7 +220,7 @@ def over_time(entries: Sequence[Entry]) -> Markup | None:
     return el(
         "section",
         el("h2", "Over time"),
-        el("p", f"The last {min(_RUNS, len(found.runs))} of {count(len(found.runs), 'run')}, this one last.{other}"),
+        el("p", f"The last {min(_RUNS, len(found.runs))} of {count(len(found.runs), 'run')}, the newest last.{other}"),
         charts.curve(series, "Success rate by run"),
         charts.legend(series),
         _cells_table(
