@@ -110,7 +110,9 @@ def test_a_run_judges_the_plain_trials_and_the_loss() -> None:
 
 def test_the_option_that_repeats_a_trials_noise() -> None:
     noisy = TrialResult(TrialKey("s", "d", "1"), "evaluated", provenance={"noise": {"rates": {"wrong": 0.1, "x y": 1}}})
-    assert (noise_option(noisy), noise_option(trial(1, PLAIN, True))) == ("--a2a-noise 'wrong=0.1,x y=1' ", "")
+    none = dataclasses.replace(noisy, provenance={"noise": {"rates": {}}})
+    said = [noise_option(result) for result in (noisy, none, trial(1, PLAIN, True))]
+    assert said == ["--a2a-noise 'wrong=0.1,x y=1' ", "", ""]
 
 
 def test_a_limit_is_refused_where_no_trial_had_noise(tmp_path: Path) -> None:

@@ -217,7 +217,7 @@ def _floor(trials: Trials, name: str, rate: float, found: _Counted) -> GateResul
         if not inference.can_prove(rate, total):
             what += ", and could not if all of them succeeded"
     word = "" if reached else BELOW
-    settled = decision is not None or not trials.may_still_reach(rate, ok, total)
+    settled = not trials.may_still_reach(rate, ok, total)
     return _decided(
         GateResult(name, "pass" if reached else "failed", numbers, what, settled=settled, word=word), decision
     )
@@ -239,7 +239,7 @@ def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
         word = "" if decision.verdict == "pass" else BELOW
         ends = "fall below" if decision.verdict == "pass" else "reach"
         what = f"pass^{k} cannot {ends} {rate:g} any more: certain after {decision.after} of {decision.planned} trials"
-        return _decided(GateResult(name, decision.verdict, numbers, what, settled=True, word=word), decision)
+        return _decided(GateResult(name, decision.verdict, numbers, what, word=word), decision)
     if not any(r.status == "evaluated" for r in trials.counted):
         return nothing(name, 0 if trials.nothing_ran or tasks else len(trials.results))
     # Leaving such tasks out would let a run pass by its luckiest tasks.
@@ -306,7 +306,7 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
     word = describe_drop(comparison, verdict)
     if verdict == "inconclusive" and not word:
         what += "; they could not show a drop of any size"
-    return _decided(GateResult("baseline", verdict, numbers, what, settled=decision is not None, word=word), decision)
+    return _decided(GateResult("baseline", verdict, numbers, what, word=word), decision)
 
 
 def _changed(comparison: Comparison) -> str:

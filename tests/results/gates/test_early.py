@@ -213,6 +213,17 @@ def test_a_trial_runs_as_long_as_one_of_its_gates_is_not_decided() -> None:
     assert verdict.standing([]) == ({}, False), "what ran in full is judged as measured"
 
 
+def test_tasks_next_to_a_coins_toss_and_with_most_trials_are_named_first() -> None:
+    order = [TrialKey("desk", "d", task, trial) for trial in range(4) for task in ("a", "b", "c")]
+    verdict = EarlyVerdict(order, Thresholds(min_pass={"": 0.5}), None, lambda key: ())
+    for key in order[:11]:
+        verdict.take(Finished(key, "evaluated", key.trial < {"a": 1, "b": 2, "c": 0}[key.task_id]))
+    assert list(verdict.spent())[1:3] == [
+        "uncertain (both outcomes): desk/d/b 2 of 4, desk/d/a 1 of 4",
+        "weak (no success): desk/d/c 0 of 3",
+    ]
+
+
 def test_it_says_what_trials_were_spent_on_and_what_they_told() -> None:
     order = [TrialKey("desk", "d", task, trial) for trial in range(2) for task in ("a", "b", "c")]
     verdict = EarlyVerdict(order, Thresholds(min_pass={"": 0.5}), None, lambda key: ())

@@ -101,6 +101,7 @@ def test_a_floor_is_over_every_trial_that_was_not_skipped(ok: int, bad: int, err
 def test_no_trial_is_lost_between_floors_and_misses() -> None:
     gate = only(judge(Trials(run(3), lost=1), Thresholds(min_pass={"": 0.8})))
     assert (gate.verdict, gate.numbers["rate"]) == ("failed", 0.75)
+    assert gate.sentence.startswith("3 of 4 trials succeeded, 0.750; the minimum is 0.8 ")
     results = [trial("1", ok=False), trial("2"), trial("1", domain="retail", ok=False)]
     verdict = judge(Trials(results), Thresholds(min_pass={"airline": 0.5}))
     assert [(g.name, g.verdict) for g in verdict.gates] == [("every_trial", "failed"), ("min_pass[airline]", "pass")]
@@ -207,6 +208,8 @@ class TestBaseline:
         gate = only(verdict)
         assert (gate.verdict, verdict.errors) == ("inconclusive", 5)
         assert "with them as misses the drop may be larger" in gate.sentence
+        one = trial(names[0], status="infrastructure_error")
+        assert only(judge(Trials([one, *now[1:55], *extra]), Thresholds(max_drop=0.2), before)).verdict == "pass"
 
     def test_results_under_other_conditions_are_always_refused(self) -> None:
         def of(**provenance: str) -> list[TrialResult]:
