@@ -93,6 +93,14 @@ def test_errors_count_against_who_is_ahead_and_tasks_in_common_are_compared_wors
     assert names == ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "0"]
 
 
+def test_a_task_with_more_trials_weighs_as_any_other() -> None:
+    won = trial("", 1, 1.0)
+    lost = [dataclasses.replace(trial("", 2, 0.0), key=TrialKey("s", "d", "2", number)) for number in range(3)]
+    group = compare(Baseline.of([won, *lost]), Baseline.of([won, *lost])).overall
+    assert group is not None
+    assert (group.before.ok, group.before.trials, group.before.rate) == (1, 4, 0.5)
+
+
 def test_a_baseline_is_of_the_agents_that_it_names() -> None:
     both = Baseline.of(pair(LOST, SAME))
     assert both.agents == agent_names(pair(SAME)) == ("a", "b")
