@@ -189,7 +189,7 @@ def parse_card(raw: Any, base_url: str) -> AgentCard:
     if not interfaces:
         raise CardError(
             f"agent card at {base_url}: neither supportedInterfaces (1.0) nor url (0.3) names an interface; "
-            f"found the fields {', '.join(map(str, list(raw)[:20]))[:500] or 'none'}"
+            f"found the fields {one_line(', '.join(map(str, list(raw)[:20])), 500) or 'none'}"
             + "".join(f"; {n}" for n in notes)[:600]
         )
     capabilities = as_object(raw.get("capabilities"))

@@ -95,6 +95,8 @@ def test_unreadable_cards() -> None:
     for raw in unreadable:
         with pytest.raises(CardError, match=URL):
             parse_card(raw, URL)
+    with pytest.raises(CardError, match=r"found the fields na me, url$"):
+        parse_card({"na\nme": "x", "url": ""}, URL)
     with pytest.raises(CardError, match=r"begins with '<!DOCTYPE html>"):
         load_card(b"<!DOCTYPE html>" + b"x" * 9000, URL)
 
