@@ -120,6 +120,7 @@ def install(python: str, venv: Path, checkout: Path) -> Path:
     pip = [str(venv / "bin" / "pip"), "install", "-q", "--disable-pip-version-check"]
     # Upstream imports audioop, which Python 3.13 has no more, and does not name what stands in for it.
     ours = [f"{ROOT}[xdist,agents]", "audioop-lts; python_version >= '3.13'", "hypothesis>=6.100"]
+    ours += ["json-repair", "mcp"]
     done = subprocess.run([*pip, "-e", f"{checkout}[knowledge]", *ours], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{done.stdout}{done.stderr}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from pytest_a2a_bench.config.settings import Settings
-from pytest_a2a_bench.errors import A2ABenchError, LLMError, MissingExtraError
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, LLMError, MissingExtraError
 from pytest_a2a_bench.language_models import failed, find_model_problem, import_litellm, usage_of
 from pytest_a2a_bench.model import Usage
 from pytest_a2a_bench.text import one_line
@@ -195,7 +195,8 @@ def _parse(text: str) -> Any:
     try:
         from json_repair import loads
     except ImportError as error:
-        raise MissingExtraError("json-repair", "tau2", detail="the judge needs it") from error
+        # Not by an extra: that of tau2 would bring another tau2 where upstream's is installed.
+        raise ConfigurationError("a judge needs json-repair; run: pip install json-repair") from error
     read_text(text)
     try:
         value = loads(text)

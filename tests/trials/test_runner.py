@@ -1,5 +1,6 @@
 """From a key to a stored result: whose trouble it was, and never twice."""
 
+import dataclasses
 import json
 import random
 import threading
@@ -205,6 +206,25 @@ def test_observers_hear_of_each_turn(make: Make) -> None:
     runner, _, _ = make(Speaking(Outcome(reward=Reward(1.0))), observers=[Listener()])
     assert runner.run(KEY).success
     assert heard == [(KEY, (UserSaid("hello"),), None)]
+
+
+def test_an_observer_follows_a_trial_and_may_have_its_result(make: Make) -> None:
+    called: list[str] = []
+    instead = TrialResult(KEY, "evaluated", reward_info=Reward(0.5), run_id="run-1")
+
+    class Following(TrialObserver):
+        def __getattribute__(self, name: str) -> Any:
+            called.append(name)
+            return super().__getattribute__(name)
+
+    assert make(Outcome(reward=Reward(1.0)), observers=[Following()])[0].run(KEY).reward == 1.0
+    called = [name for name in called if not name.startswith("__")]
+    assert called == ["before_trial", "before_conversation", "after_conversation", "conclude", "after_trial"]
+
+    mine = type("Mine", (TrialObserver,), {"before_trial": lambda *_: instead})()
+    runner, fake, _ = make(Outcome(reward=Reward(1.0)), observers=[mine])
+    again = runner.run(dataclasses.replace(KEY, trial=7))
+    assert (again.reward, runner.store.read(KEY), fake.contexts) == (0.5, again, [])
 
 
 @pytest.mark.parametrize(("method", "returned"), [("conclude", None), ("before_trial", "x")])
