@@ -216,6 +216,11 @@ def read_url_of_agent(text: str) -> str:
     return read_endpoint(text)
 
 
+def is_gateway_itself(direct: str, endpoint: str) -> bool:
+    """Return whether the agent behind a gateway was given as the gateway's own URL, where nothing could differ."""
+    return direct.rstrip("/") == endpoint.rstrip("/")
+
+
 def read_user(text: str) -> str:
     """Read who plays the user: ``scripted``, ``llm:`` and a model, or ``a2a:`` and the URL of an agent."""
     if text.startswith(MODEL_PREFIX):

@@ -20,7 +20,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.config.load import Loaded, Table, read_env_file, read_table
 from pytest_a2a_bench.config.rates import split_tier
 from pytest_a2a_bench.config.settings import BUILTIN_PREFIX, Settings, with_endpoint
-from pytest_a2a_bench.config.values import read_json_object, split_named
+from pytest_a2a_bench.config.values import is_gateway_itself, read_json_object, split_named
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.installation import install_command
 from pytest_a2a_bench.language_models import named
@@ -120,7 +120,7 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
             problems.append(f"{option} and --a2a-endpoint both have an agent {name!r}; give that endpoint another name")
     if settings.colleague_auth_env and not settings.colleague:
         problems.append("colleague-auth-env is for an agent that may be asked: add --a2a-set colleague=NAME=URL")
-    if settings.direct and settings.direct.rstrip("/") == (settings.endpoint or "").rstrip("/"):
+    if settings.direct and is_gateway_itself(settings.direct, settings.endpoint or ""):
         problems.append("--a2a-direct is the gateway itself, like --a2a-endpoint; give its agent's address")
     if settings.record and settings.replay:
         problems.append("--a2a-record and --a2a-replay exclude each other: what is replayed is recorded already")

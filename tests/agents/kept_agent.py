@@ -23,7 +23,6 @@ from threaded_http import Handler
 
 GO = threading.Event()
 PORT = os.environ.get("AGENT_PORT", "0")
-LOCAL = f"http://localhost:{PORT}"
 CARD = {
     "name": "kept",
     "description": "An agent that is kept.",

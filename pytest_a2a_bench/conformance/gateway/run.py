@@ -13,6 +13,7 @@ from typing import Any
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.card import is_at
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.config.values import is_gateway_itself
 from pytest_a2a_bench.conformance.card.fetch import fetch_card
 from pytest_a2a_bench.conformance.card.judge import CardHttp
 from pytest_a2a_bench.conformance.catalogue import load_gateway_requirements
@@ -316,7 +317,7 @@ def meet(
     :raises EndpointUnreachableError: if nothing answers at one of them.
     :raises ConfigurationError: if the agent itself has no card to go by.
     """
-    if config.endpoint.rstrip("/") == direct_config.endpoint.rstrip("/"):
+    if is_gateway_itself(direct_config.endpoint, config.endpoint):
         raise ConfigurationError(
             f"--direct {redact_url(config.endpoint)} is the gateway itself; give its agent's address"
         )

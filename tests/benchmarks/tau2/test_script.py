@@ -25,7 +25,6 @@ BOOK: Golds = [("book_reservation", {
     "payment_methods": [{"payment_id": "certificate_7504069", "amount": 250}, {"payment_id": "credit_card_4421486",
     "amount": 5}], "total_baggages": 3, "nonfree_baggages": 0, "insurance": "no"})]  # fmt: skip
 CANCEL: Golds = [("cancel_reservation", {"reservation_id": "NQNU5R"})]
-CANCEL_ORDER: Golds = [("cancel_pending_order", {"order_id": "#W5918442", "reason": "no longer needed"})]
 RETURN: Golds = [("return_delivered_order_items", {
     "order_id": "#W5918442", "item_ids": ["7751905258"], "payment_method_id": "credit_card_9991484"})]  # fmt: skip
 EXCHANGE: Golds = [("exchange_delivered_order_items", {
